@@ -600,6 +600,13 @@ typedef struct cogpu_context_options {
                               * is installed. Valid blocks have the same pixels; damaged blocks may
                               * go unnoticed */
     const cogpu_network *network; /* copied; NULL: defaults */
+    uint64_t device_cache_bytes;  /* memory of each device that keeps blocks as they are stored, for
+                                   * later reads into rasters there, which then neither read the
+                                   * file nor copy its bytes; 0: none. It is beside `device_bytes`,
+                                   * and taken as it is needed. Then the device decodes small reads,
+                                   * too, which the CPU might decode faster. Blocks with more bytes
+                                   * than a sixteenth of it, or than 64 MiB, are not kept. A file
+                                   * that is opened again is another file */
 } cogpu_context_options;
 #define COGPU_CACHE_DEFAULT UINT64_MAX
 #ifdef __cplusplus
@@ -736,9 +743,10 @@ typedef struct cogpu_result {
      * If items of cogpu_read_many share a batch, its time is reported in one of them. The emulator
      * measures fetch_ms only. */
     double fetch_ms, copy_ms, decode_ms, unpack_ms;
-    cogpu_error first_bad; /* the first bad block */
-    uint64_t sources;      /* of a mosaic, that the window touches */
-    uint64_t bad_sources;  /* of these, left out because they could not be read */
+    cogpu_error first_bad;         /* the first bad block */
+    uint64_t sources;              /* of a mosaic, that the window touches */
+    uint64_t bad_sources;          /* of these, left out because they could not be read */
+    uint64_t device_cached_blocks; /* of device_blocks, those that the device's cache had */
 } cogpu_result;
 #define COGPU_RESULT_INIT COGPU_INIT(cogpu_result)
 

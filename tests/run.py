@@ -41,15 +41,16 @@ TREES = {
 # Suites whose threads, or those of the kernels that they run, may race; and of suites and functions those that take
 # long, or show nothing that others do not: make test-deep runs them too.
 RACING = ["pool", "progress", "source", "block_cache", "default_cache", "http_client", "range_cache", "writer",
-          "read_pipeline", "read_lanes", "read_streams", "read_cufile", "read_threads", "decode_device", "chunks",
-          "device_convert", "kernel_apply_mask", "kernel_packbits_decode", "kernel_unpack", "kernel_lzw_decode",
-          "kernel_inflate", "kernel_zstd_decode", "kernel_composite", "kernel_warp"]
+          "read_pipeline", "read_lanes", "read_streams", "read_cufile", "read_threads", "read_cached", "read_repeats",
+          "stored_cache", "chunks", "device_convert", "kernel_apply_mask", "kernel_copy_ranges",
+          "kernel_packbits_decode", "kernel_unpack", "kernel_lzw_decode", "kernel_inflate", "kernel_zstd_decode",
+          "kernel_composite", "kernel_warp", "decode_device"]
 RACING_LONG = ["kernel_pack", "kernel_compact", "kernel_downsample", "kernel_deflate", "kernel_zstd_encode",
                "kernel_lzw_encode", "kernel_packbits_encode", "write_direct", "writer_memory"]
 LONG = {"kernel_inflate truncated", "kernel_inflate encoder_styles", "kernel_inflate libdeflate_levels",
         "kernel_lzw_decode long_runs", "kernel_unpack test_whole_samples", "kernel_zstd_decode flipped",
-        "kernel_zstd_decode large_sizes", "kernel_zstd_decode small_sizes", "progress test_write_on_device",
-        "read_cufile test_reads_by_cufile",
+        "kernel_zstd_decode large_sizes", "kernel_zstd_decode small_sizes", "kernel_zstd_decode many_windows",
+        "progress test_write_on_device", "read_cufile test_reads_by_cufile",
         "writer every_layout_gives_the_same_file"}
 # Suites that run once more on a device with little shared memory, where the library takes other ways.
 SMALL_DEVICE = ["read_pipeline", "write_pipeline", "kernel_zstd_decode", "kernel_mutations"]

@@ -37,7 +37,7 @@ __all__ = ["Array", "CancelledError", "CorruptError", "DeviceError", "Error", "F
 
 @accept_other_names
 def configure(*, threads: int = 0, cache_bytes: int | None = None, device_bytes: int = 0, use_nvjpeg_hardware: bool = False,
-              network: dict[str, Any] | None = None) -> None:
+              network: dict[str, Any] | None = None, device_cache_bytes: int = 0) -> None:
     """Sets threads, caches and network of the process. Later reads and writes use a new context with these settings.
     A File of a URL keeps the connections with which it was opened.
 
@@ -45,12 +45,16 @@ def configure(*, threads: int = 0, cache_bytes: int | None = None, device_bytes:
     cache_bytes          decoded blocks kept for later reads into host memory, until their File is closed; 0: none
                          (default: 5 % of the memory, at most 256 MiB, of blocks that a read needs a part of)
     device_bytes         GPU memory of reads besides the caller's array (default: 512 MB)
+    device_cache_bytes   GPU memory that keeps blocks as they are stored, for later reads of the same Files with that
+                         GPU, which then read no file and copy nothing to it: for the epochs of a training run.
+                         0: none (default)
     use_nvjpeg_hardware  True: the GPU's JPEG decoder is used, if it has one and nvJPEG is installed
     network              fields of cogpu_network by name, such as {"max_retries": 0, "timeout_seconds": 60}. A field
                          that is left out, or None, has its default. `schemes` applies to obstore and fsspec too
     """
     _cogpu.configure(threads=threads, cache_bytes=cache_bytes, device_bytes=device_bytes,
-                     use_nvjpeg_hardware=use_nvjpeg_hardware, network=network)
+                     use_nvjpeg_hardware=use_nvjpeg_hardware, network=network,
+                     device_cache_bytes=device_cache_bytes)
     allow_schemes(network)
 
 

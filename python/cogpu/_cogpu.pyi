@@ -144,7 +144,7 @@ def bbox_to_window(transform: Sequence[float], width: int, height: int,
     """cogpu_bbox_to_window: (x, y, width, height). NotFoundError if the box does not touch the level."""
 def check(file: File, *, strict: bool = False) -> dict[str, Any]: ...
 def configure(*, threads: int = 0, cache_bytes: int | None = None, device_bytes: int = 0, use_nvjpeg_hardware: bool = False,
-              network: dict[str, Any] | None = None) -> None:
+              network: dict[str, Any] | None = None, device_cache_bytes: int = 0) -> None:
     """Settings of the process's context, which the next read creates. `network` has the fields of cogpu_network by
     name."""
 def forget_context() -> None:

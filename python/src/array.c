@@ -100,6 +100,7 @@ static PyObject *get_result(PyObject *object, void *closure) {
         FIELD(cogpu_result, unpack_ms, FIELD_DOUBLE),
         FIELD(cogpu_result, sources, FIELD_U64),
         FIELD(cogpu_result, bad_sources, FIELD_U64),
+        FIELD(cogpu_result, device_cached_blocks, FIELD_U64),
     };
     (void)closure;
     if (!finish_read(object))

@@ -123,17 +123,25 @@ static PyObject *bbox_to_window(PyObject *module, PyObject *arguments) {
 }
 
 static PyObject *configure_context(PyObject *module, PyObject *arguments, PyObject *words) {
-    static char *names[] = {"threads", "cache_bytes", "device_bytes", "use_nvjpeg_hardware",
-                            "network", NULL};
-    PyObject *threads = NULL, *cache = Py_None, *device = NULL, *network = Py_None;
+    static char *names[] = {"threads",
+                            "cache_bytes",
+                            "device_bytes",
+                            "use_nvjpeg_hardware",
+                            "network",
+                            "device_cache_bytes",
+                            NULL};
+    PyObject *threads = NULL, *cache = Py_None, *device = NULL, *network = Py_None,
+             *device_cache = NULL;
     cogpu_context_options options = COGPU_CONTEXT_OPTIONS_INIT;
     struct arena texts = {0};
     (void)module;
-    if (!PyArg_ParseTupleAndKeywords(arguments, words, "|$OOOpO", names, &threads, &cache, &device,
-                                     &options.use_nvjpeg_hardware, &network) ||
+    if (!PyArg_ParseTupleAndKeywords(arguments, words, "|$OOOpOO", names, &threads, &cache, &device,
+                                     &options.use_nvjpeg_hardware, &network, &device_cache) ||
         (threads && !number_u32(threads, "threads", &options.threads)) ||
         (cache != Py_None && !number_u64(cache, "cache_bytes", &options.cache_bytes)) ||
-        (device && !number_u64(device, "device_bytes", &options.device_bytes)))
+        (device && !number_u64(device, "device_bytes", &options.device_bytes)) ||
+        (device_cache &&
+         !number_u64(device_cache, "device_cache_bytes", &options.device_cache_bytes)))
         return NULL;
     if (network != Py_None && !(options.network = network_read(network, &texts))) {
         arena_release(&texts);
@@ -180,7 +188,7 @@ PyMODINIT_FUNC PyInit__cogpu(void) {
         {"configure", (PyCFunction)(void (*)(void))configure_context, METH_VARARGS | METH_KEYWORDS,
          PyDoc_STR(
              "configure(*, threads=0, cache_bytes=None, device_bytes=0, use_nvjpeg_hardware=False, "
-             "network=None)\n--\n\n"
+             "network=None, device_cache_bytes=0)\n--\n\n"
              "A new context for the reads from now on.")},
         {"forget_context", forget_context, METH_NOARGS,
          PyDoc_STR("forget_context()\n--\n\nAfter a fork: its threads are not here.")},

@@ -44,6 +44,7 @@ cogpu_status cogpu_context_create(const cogpu_context_options *options, cogpu_co
         return cogpu_fail(error, COGPU_OUT_OF_MEMORY, "out of memory for a context");
     *context = (cogpu_context){.device_bytes = options->device_bytes ? options->device_bytes
                                                                      : DEVICE_BYTES_DEFAULT,
+                               .device_cache_bytes = options->device_cache_bytes,
                                .use_nvjpeg_hardware = options->use_nvjpeg_hardware,
                                .network = COGPU_NETWORK_INIT};
     pthread_mutex_init(&context->lock, NULL);

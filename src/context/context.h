@@ -31,7 +31,7 @@ struct cogpu_context {
     cogpu_pool *pool;
     cogpu_block_cache *cache; /* NULL if it has no bytes */
     bool caches_all_blocks;   /* the caller chose its bytes; else those that reads need in part */
-    uint64_t device_bytes;
+    uint64_t device_bytes, device_cache_bytes;
     bool use_nvjpeg_hardware;
     pthread_mutex_t lock;  /* of what follows */
     cogpu_worker *workers; /* free ones */

@@ -121,8 +121,14 @@ static cogpu_status open_device(cogpu_context *context, cogpu_device_kind kind, 
     if (status == COGPU_OK)
         status = cogpu_gpu_device_open(gpu, context->device_bytes, context->use_nvjpeg_hardware,
                                        device, error);
+    if (status == COGPU_OK && context->device_cache_bytes > 0) {
+        status = cogpu_gpu_device_open_cache(*device, context->device_cache_bytes, error);
+        if (status != COGPU_OK)
+            cogpu_gpu_device_close(*device);
+    }
     if (status != COGPU_OK) {
         cogpu_release(opened);
+        *device = NULL;
         return status;
     }
     *opened = (cogpu_opened_device){context->devices, kind, index, *device, {{0}}};

@@ -36,18 +36,12 @@ static uint64_t cost_bytes(const cogpu_cached_block *cached) {
 }
 
 static cogpu_cached_block **bucket_of(cogpu_block_cache *cache, cogpu_block_cache_key key) {
-    uint64_t hash = (key.file * 31 + key.directory) * 0x9E3779B97F4A7C15ULL + key.block;
-    hash *= 0x9E3779B97F4A7C15ULL;
-    return &cache->buckets[hash >> (64 - BUCKET_BITS)];
-}
-
-static bool is_same_key(cogpu_block_cache_key a, cogpu_block_cache_key b) {
-    return a.file == b.file && a.directory == b.directory && a.block == b.block;
+    return &cache->buckets[cogpu_block_cache_hash(key) >> (64 - BUCKET_BITS)];
 }
 
 static cogpu_cached_block *find_cached(cogpu_block_cache *cache, cogpu_block_cache_key key) {
     cogpu_cached_block *cached = *bucket_of(cache, key);
-    while (cached && !is_same_key(cached->key, key))
+    while (cached && !cogpu_block_cache_is_same_key(cached->key, key))
         cached = cached->next_in_bucket;
     return cached;
 }

@@ -17,6 +17,16 @@ typedef struct cogpu_block_cache_key {
     uint64_t file, directory, block;
 } cogpu_block_cache_key;
 
+static inline bool cogpu_block_cache_is_same_key(cogpu_block_cache_key a, cogpu_block_cache_key b) {
+    return a.file == b.file && a.directory == b.directory && a.block == b.block;
+}
+
+/* The high bits are the best. */
+static inline uint64_t cogpu_block_cache_hash(cogpu_block_cache_key key) {
+    uint64_t hash = (key.file * 31 + key.directory) * 0x9E3779B97F4A7C15ULL + key.block;
+    return hash * 0x9E3779B97F4A7C15ULL;
+}
+
 typedef struct cogpu_cached_block {
     struct cogpu_cached_block *next_in_bucket, *newer, *older;
     cogpu_block_cache_key key;

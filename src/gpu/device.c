@@ -52,9 +52,19 @@ cogpu_status cogpu_gpu_device_open(cogpu_gpu *gpu, uint64_t budget_bytes, bool u
     return COGPU_OK;
 }
 
+cogpu_status cogpu_gpu_device_open_cache(cogpu_gpu_device *device, uint64_t bytes,
+                                         cogpu_error *error) {
+    return cogpu_stored_cache_open(device->gpu, bytes, &device->cache, error);
+}
+
+bool cogpu_gpu_device_has_cached(const cogpu_gpu_device *device, cogpu_block_cache_key key) {
+    return device->cache && cogpu_stored_cache_has(device->cache, key);
+}
+
 void cogpu_gpu_device_close(cogpu_gpu_device *device) {
     if (!device)
         return;
+    cogpu_stored_cache_close(device->cache);
     cogpu_slot_pool_close(&device->pool);
     close_nvjpeg(device);
     device->gpu->calls->close(device->gpu);

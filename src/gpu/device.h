@@ -6,6 +6,7 @@
 #ifndef COGPU_GPU_DEVICE_H
 #define COGPU_GPU_DEVICE_H
 
+#include "cpu/block_cache.h"
 #include "cpu/cpu.h"
 #include "gpu/driver/gpu.h"
 
@@ -18,6 +19,12 @@ typedef struct cogpu_gpu_device cogpu_gpu_device;
  * the CPU where that would be faster. Tests set it, since their files are small. */
 cogpu_status cogpu_gpu_device_open(cogpu_gpu *gpu, uint64_t budget_bytes, bool use_nvjpeg_hardware,
                                    cogpu_gpu_device **device, cogpu_error *error);
+/* Keeps stored blocks in so many bytes of device memory, for reads to come. To be called before the
+ * first read. */
+cogpu_status cogpu_gpu_device_open_cache(cogpu_gpu_device *device, uint64_t bytes,
+                                         cogpu_error *error);
+/* Whether the cache has the block now. */
+bool cogpu_gpu_device_has_cached(const cogpu_gpu_device *device, cogpu_block_cache_key key);
 void cogpu_gpu_device_close(cogpu_gpu_device *device);
 cogpu_gpu *cogpu_gpu_device_gpu(const cogpu_gpu_device *device);
 uint64_t cogpu_gpu_device_budget(const cogpu_gpu_device *device);

@@ -72,8 +72,9 @@ cogpu_status cogpu_slot_open(cogpu_gpu *gpu, uint64_t pinned_bytes, struct cogpu
 }
 
 _Static_assert(2 * COGPU_STAGING +
-                       COGPU_SLOT_TASKS * (sizeof(cogpu_encoded_block) +
-                                           sizeof(struct cogpu_unpack_block) + sizeof(uint32_t)) +
+                       COGPU_SLOT_TASKS *
+                           (sizeof(cogpu_encoded_block) + sizeof(struct cogpu_unpack_block) +
+                            sizeof(struct cogpu_copied_range) + sizeof(uint32_t)) +
                        16 * COGPU_GPU_SLACK_BYTES <=
                    COGPU_SLOT_OVERHEAD,
                "the overhead covers the tables");
@@ -96,7 +97,7 @@ const cogpu_gpu_decoder cogpu_slot_nvjpeg;
 bool cogpu_block_is_encoded(const struct cogpu_batch_block *block) {
     cogpu_block_source source = block->task->source;
     return source == COGPU_SOURCE_CUFILE || source == COGPU_SOURCE_PINNED ||
-           source == COGPU_SOURCE_NVJPEG;
+           source == COGPU_SOURCE_CACHED || source == COGPU_SOURCE_NVJPEG;
 }
 
 uint64_t cogpu_task_decoded_bytes(const cogpu_gpu_read_task *task) {
@@ -203,6 +204,7 @@ static const cogpu_gpu_decoder *choose_decoder(const struct cogpu_slot *slot,
 struct block_layout {
     const cogpu_gpu_decoder *decoder;
     const cogpu_gds_file *file;
+    cogpu_stored_block *cached;
     struct cogpu_scratch_need scratch;
     uint64_t staging, staged_end, output;
     bool joins_group;
@@ -256,12 +258,25 @@ static void stage_aligned(const struct cogpu_slot *slot, uint64_t bytes,
     layout->staged_end = layout->staging + bytes;
 }
 
+/* The output is followed by the stored bytes, which no copy moves from pinned memory. */
+static void stage_cached(const struct cogpu_slot *slot, const cogpu_gpu_read_task *task,
+                         struct block_layout *layout) {
+    layout->staged_end = slot->staged_bytes;
+    layout->staging = slot->decoded_bytes + layout->output;
+    layout->output += cogpu_gpu_align(task->span.bytes) + COGPU_GPU_ALIGN;
+}
+
 /* Offsets of the block's bytes; false if it does not fit. */
 static bool lay_out_block(const struct cogpu_slot *slot, const cogpu_gpu_read_task *task,
                           struct block_layout *layout) {
+    if (layout->decoder)
+        layout->output = output_bytes(task, layout->decoder == &cogpu_slot_nvjpeg);
     switch (task->source) {
     case COGPU_SOURCE_NONE:
         return true;
+    case COGPU_SOURCE_CACHED:
+        stage_cached(slot, task, layout);
+        break;
     case COGPU_SOURCE_CUFILE:
         if (!stage_cufile(slot, task, layout))
             return false;
@@ -278,8 +293,6 @@ static bool lay_out_block(const struct cogpu_slot *slot, const cogpu_gpu_read_ta
     case COGPU_SOURCE_CPU:
         stage_aligned(slot, cogpu_gpu_align(cogpu_task_needed_bytes(task)), layout);
     }
-    if (layout->decoder)
-        layout->output = output_bytes(task, layout->decoder == &cogpu_slot_nvjpeg);
     layout->scratch = add_need(slot->scratch, layout->scratch);
     return fits(slot, layout->staged_end, slot->decoded_bytes + layout->output,
                 scratch_bytes(layout->scratch));
@@ -297,6 +310,7 @@ static void commit_block(struct cogpu_slot *slot, const struct block_layout *lay
     struct cogpu_batch_block *block = &slot->blocks[slot->count];
     block->staging = layout->staging;
     block->decoded = slot->decoded_bytes;
+    block->cached = layout->cached;
     slot->staged_bytes = layout->staged_end;
     slot->decoded_bytes += layout->output;
     slot->scratch = layout->scratch;
@@ -304,6 +318,8 @@ static void commit_block(struct cogpu_slot *slot, const struct block_layout *lay
         slot->decoder = layout->decoder;
         slot->encoded_count++;
     }
+    if (layout->cached)
+        return;
     if (layout->file) {
         slot->transfer = COGPU_TRANSFER_CUFILE;
         slot->cufile = layout->cufile;
@@ -327,28 +343,52 @@ static cogpu_block_source choose_source(const struct cogpu_slot *slot, cogpu_gpu
         return COGPU_SOURCE_NVJPEG;
     if (!layout->decoder)
         return is_plain(task) ? COGPU_SOURCE_PLAIN : COGPU_SOURCE_CPU;
+    layout->cached = cogpu_slot_find_cached(slot, task);
+    if (layout->cached)
+        return COGPU_SOURCE_CACHED;
     layout->file = cogpu_fetch_cufile(slot->run, task);
     return layout->file ? COGPU_SOURCE_CUFILE : COGPU_SOURCE_PINNED;
 }
 
-/* All blocks of a slot that the device decodes have one decoder, and all bytes of a slot come in
- * one way: by cuFile or through pinned memory. */
+/* All blocks of a slot that the device decodes have one decoder, and all bytes of a slot that are
+ * not cached come in one way: by cuFile or through pinned memory. */
 static bool suits_slot(const struct cogpu_slot *slot, const struct block_layout *layout) {
     bool is_cufile = slot->transfer == COGPU_TRANSFER_CUFILE;
-    return (layout->file ? slot->group_count == 0 : !is_cufile) &&
+    return (layout->cached || (layout->file ? slot->group_count == 0 : !is_cufile)) &&
            (!layout->decoder || !slot->decoder || layout->decoder == slot->decoder);
+}
+
+/* The task needs the same block as another one of the batch: only its unpacking is its own. */
+static void add_repeat(struct cogpu_slot *slot, struct cogpu_batch_block *first) {
+    struct cogpu_batch_block *block = &slot->blocks[slot->count++];
+    cogpu_gpu_read_task *task = block->task;
+    *block = *first;
+    block->task = task;
+    block->cached = NULL;
+    block->is_shared = false;
+    first->is_shared = true;
+    task->source = first->task->source;
+    task->is_repeat = true;
 }
 
 /* Adds the task if it fits. */
 static bool add_block(struct cogpu_slot *slot, cogpu_gpu_read_task *task) {
     struct block_layout layout = {0};
-    slot->blocks[slot->count] =
-        (struct cogpu_batch_block){.task = task, .status_index = COGPU_NO_STATUS};
+    struct cogpu_batch_block *first = cogpu_slot_find_first(slot, task);
+    slot->blocks[slot->count] = (struct cogpu_batch_block){
+        .task = task, .first = slot->count, .status_index = COGPU_NO_STATUS};
     slot->jpegs[slot->count] = (cogpu_nvjpeg_block){0};
+    if (first) {
+        add_repeat(slot, first);
+        return true;
+    }
     task->source = choose_source(slot, task, &layout);
     if (task->source != COGPU_SOURCE_NONE) {
-        if (!suits_slot(slot, &layout) || !lay_out_block(slot, task, &layout))
+        if (!suits_slot(slot, &layout) || !lay_out_block(slot, task, &layout)) {
+            if (layout.cached)
+                cogpu_stored_cache_unpin(slot->run->device->cache, layout.cached);
             return false;
+        }
         commit_block(slot, &layout);
     }
     slot->count++;
@@ -443,6 +483,7 @@ static int compare_stored_bytes(const void *a, const void *b) {
 static uint64_t table_bytes(void) {
     return cogpu_gpu_align(COGPU_SLOT_TASKS * sizeof(cogpu_encoded_block)) +
            cogpu_gpu_align(COGPU_SLOT_TASKS * sizeof(struct cogpu_unpack_block)) +
+           cogpu_gpu_align(COGPU_SLOT_TASKS * sizeof(struct cogpu_copied_range)) +
            cogpu_gpu_align((COGPU_SLOT_TASKS + 1) * sizeof(uint32_t));
 }
 
@@ -451,30 +492,42 @@ uint64_t cogpu_slot_decoded_offset(const struct cogpu_slot *slot) {
            table_bytes() + slot->band_bytes;
 }
 
+uint64_t cogpu_slot_stored_offset(const struct cogpu_slot *slot,
+                                  const struct cogpu_batch_block *block) {
+    return block->staging + (block->task->source == COGPU_SOURCE_CACHED
+                                 ? cogpu_slot_decoded_offset(slot)
+                                 : COGPU_STAGING);
+}
+
 /* The decoder's table, in order of decreasing stored size, as decoder.h demands. */
 static void list_encoded(struct cogpu_slot *slot, cogpu_encoded_block *table) {
     struct cogpu_batch_block *order[COGPU_SLOT_TASKS];
     uint32_t count = 0;
     for (uint32_t i = 0; i < slot->count; i++)
-        if (cogpu_block_is_encoded(&slot->blocks[i]) &&
+        if (slot->blocks[i].first == i && cogpu_block_is_encoded(&slot->blocks[i]) &&
             slot->blocks[i].task->state == COGPU_BLOCK_LAUNCHED)
             order[count++] = &slot->blocks[i];
     qsort(order, count, sizeof *order, compare_stored_bytes);
     for (uint32_t i = 0; i < count; i++) {
         const cogpu_gpu_read_task *task = order[i]->task;
         order[i]->status_index = i;
-        table[i] = (cogpu_encoded_block){.in = order[i]->staging,
-                                         .out = order[i]->decoded,
-                                         .in_bytes = (uint32_t)task->span.bytes,
-                                         .capacity = (uint32_t)cogpu_task_decoded_bytes(task),
-                                         .required = (uint32_t)cogpu_task_needed_bytes(task)};
+        table[i] =
+            (cogpu_encoded_block){.in = cogpu_slot_stored_offset(slot, order[i]) - COGPU_STAGING,
+                                  .out = order[i]->decoded,
+                                  .in_bytes = (uint32_t)task->span.bytes,
+                                  .capacity = (uint32_t)cogpu_task_decoded_bytes(task),
+                                  .required = (uint32_t)cogpu_task_needed_bytes(task)};
     }
+    for (uint32_t i = 0; i < slot->count; i++)
+        slot->blocks[i].status_index = slot->blocks[slot->blocks[i].first].status_index;
     slot->encoded_count = count;
 }
 
-/* The unpack kernels' table. Blocks without a decoder share the last status word, which is
- * COGPU_GPU_DECODED. A height of 0 excludes a block. */
+/* The unpack kernels' table. Rasters are counted from that of the first block. Blocks without a
+ * decoder share the last status word, which is COGPU_GPU_DECODED. A height of 0 excludes a block.
+ */
 static void list_unpacked(const struct cogpu_slot *slot, struct cogpu_unpack_block *table) {
+    const uintptr_t raster = (uintptr_t)slot->blocks[0].task->raster->data;
     for (uint32_t i = 0; i < slot->count; i++) {
         const struct cogpu_batch_block *block = &slot->blocks[i];
         cogpu_block_state state = block->task->state;
@@ -484,6 +537,7 @@ static void list_unpacked(const struct cogpu_slot *slot, struct cogpu_unpack_blo
                                         : COGPU_STAGING + block->staging;
         table[i] = cogpu_gpu_unpack_block_of(&block->task->block, decoded,
                                              has_status ? block->status_index : slot->count);
+        table[i].raster = (int64_t)((uintptr_t)block->task->raster->data - raster);
         if (state != COGPU_BLOCK_LAUNCHED && state != COGPU_BLOCK_FILLED)
             table[i].height = 0;
     }
@@ -509,7 +563,10 @@ static struct cogpu_slot_tables place_tables(const struct cogpu_slot *slot) {
     struct cogpu_slot_tables at;
     at.encoded = cogpu_gpu_align(COGPU_STAGING + slot->staged_bytes + COGPU_GPU_SLACK_BYTES);
     at.unpacked = at.encoded + cogpu_gpu_align(slot->count * sizeof(cogpu_encoded_block));
-    at.bands = at.unpacked + cogpu_gpu_align(slot->count * sizeof(struct cogpu_unpack_block));
+    at.copied = at.unpacked + cogpu_gpu_align(slot->count * sizeof(struct cogpu_unpack_block));
+    at.bands = at.copied;
+    if (slot->run->device->cache)
+        at.bands += cogpu_gpu_align(slot->count * sizeof(struct cogpu_copied_range));
     at.statuses = at.bands + slot->band_bytes;
     at.end = at.statuses + (slot->count + 1) * sizeof(uint32_t);
     return at;
@@ -517,11 +574,13 @@ static struct cogpu_slot_tables place_tables(const struct cogpu_slot *slot) {
 
 void cogpu_slot_write_tables(struct cogpu_slot *slot) {
     const struct cogpu_slot_tables at = slot->tables = place_tables(slot);
+    cogpu_slot_fail_repeats(slot);
     for (uint32_t i = 0; i < slot->count; i++)
         if (slot->blocks[i].task->state == COGPU_BLOCK_PENDING)
             slot->blocks[i].task->state = COGPU_BLOCK_LAUNCHED;
     list_encoded(slot, (cogpu_encoded_block *)(void *)(slot->pinned + at.encoded));
     list_unpacked(slot, (struct cogpu_unpack_block *)(void *)(slot->pinned + at.unpacked));
+    cogpu_slot_list_copies(slot, (struct cogpu_copied_range *)(void *)(slot->pinned + at.copied));
     list_bands(slot, slot->pinned + at.bands);
     uint32_t *statuses = (uint32_t *)(void *)(slot->pinned + at.statuses);
     memset(statuses, 0xFF, slot->count * sizeof *statuses);

@@ -5,9 +5,10 @@
  *
  * Memory of a batch; offsets up to the statuses are the same in both:
  *
- *     slot      | page | staged bytes | slack | tables: encoded, unpack, bands, statuses |
+ *     slot      | page | staged bytes | slack | tables: encoded, unpack, copies, bands, statuses |
  *     buffer    | page | staged bytes | slack | tables | slack | decoded blocks | slack | scratch |
  *
+ * Stored bytes that the device's cache has are beside their decoded block, in the buffer only.
  * Staged bytes are the stored bytes of blocks that the device decodes, and decoded bytes of others.
  * With COGPU_TRANSFER_SLOT one copy moves all of the slot's memory into the buffer, else the
  * tables.
@@ -18,6 +19,8 @@
 #include "gpu/driver/gds.h"
 #include "gpu/nvjpeg.h"
 #include "gpu/read_pipeline.h"
+#include "gpu/stored_cache.h"
+#include "kernels/copy_ranges/copy_ranges_args.h"
 #include "kernels/decoder.h"
 #include "kernels/unpack/unpack_args.h"
 #include "plan/fetch.h"
@@ -38,10 +41,16 @@ enum { COGPU_SLOT_OVERHEAD = 1 << 18 };
 
 struct cogpu_batch_block {
     cogpu_gpu_read_task *task;
-    uint64_t staging;      /* offset of stored bytes, or of decoded bytes if the CPU decodes */
-    uint64_t decoded;      /* offset of the output of the device's decoder */
-    uint32_t status_index; /* of its status word; COGPU_NO_STATUS if no decoder has it */
-    uint32_t request;      /* of the slot's cuFile requests, the one that reads it */
+    uint32_t first;   /* index of the first block with the same bytes, whose memory this one shares:
+                       * usually its own */
+    bool is_shared;   /* it is the first of several */
+    uint64_t staging; /* offset of stored bytes, or of decoded bytes if the CPU decodes. Of
+                       * cached bytes it counts from the decoded blocks on */
+    uint64_t decoded; /* offset of the output of the device's decoder */
+    uint32_t status_index;      /* of its status word; COGPU_NO_STATUS if no decoder has it */
+    uint32_t request;           /* of the slot's cuFile requests, the one that reads it */
+    cogpu_stored_block *cached; /* pinned in the device's cache: its bytes come from there, or are
+                                 * copied there; or NULL */
 };
 
 /* Bytes of a group that one thread fetches. */
@@ -57,7 +66,7 @@ struct cogpu_scratch_need {
 
 /* Offsets of a batch's tables, the same in pinned and in device memory. */
 struct cogpu_slot_tables {
-    uint64_t encoded, unpacked, bands, statuses, end;
+    uint64_t encoded, unpacked, copied, bands, statuses, end;
 };
 
 enum cogpu_slot_event {
@@ -112,6 +121,7 @@ struct cogpu_slot {
     cogpu_gds_plan cufile;
     enum cogpu_slot_transfer transfer;
     uint32_t count, encoded_count, group_count, range_count;
+    uint32_t copied_count;                /* ranges copied from the device's cache, and into it */
     uint32_t later_count;                 /* tasks of the read after those of this batch */
     uint32_t ranges_left;                 /* to fetch */
     uint64_t staged_bytes, decoded_bytes; /* of the blocks added so far */
@@ -152,11 +162,35 @@ uint64_t cogpu_task_needed_bytes(const cogpu_gpu_read_task *task);
  * many: 0 if the first does not fit. */
 uint32_t cogpu_slot_choose(struct cogpu_slot *slot, cogpu_gpu_read_task *tasks, uint32_t count);
 
+/* ---- read_repeats.c: blocks that several tasks need ---- */
+
+/* Notes in each task how far before it the last task is that needs the same block. */
+cogpu_status cogpu_tasks_find_repeats(cogpu_gpu_read_task *tasks, uint32_t count,
+                                      cogpu_error *error);
+/* The block of the slot whose bytes the next task, the slot's count-th, shares; NULL: none. */
+struct cogpu_batch_block *cogpu_slot_find_first(struct cogpu_slot *slot,
+                                                const cogpu_gpu_read_task *task);
+/* Repeated blocks fail with the first one, if its bytes could not be fetched. */
+void cogpu_slot_fail_repeats(struct cogpu_slot *slot);
+
+/* ---- read_cached.c: stored blocks in the device's cache ---- */
+
+/* Pins the task's block if the cache has it; else NULL. */
+cogpu_stored_block *cogpu_slot_find_cached(const struct cogpu_slot *slot,
+                                           const cogpu_gpu_read_task *task);
+/* Lists the copies of bytes from the cache, and into it, for which it reserves memory. */
+void cogpu_slot_list_copies(struct cogpu_slot *slot, struct cogpu_copied_range *table);
+/* The work of the batch is complete: blocks that the device decoded are kept, all are unpinned. */
+void cogpu_slot_release_cached(struct cogpu_slot *slot);
+
 /* Splits the groups into ranges, which threads fetch in parallel. */
 void cogpu_slot_split(cogpu_gpu *gpu, struct cogpu_slot *slot);
 
 /* Writes the tables of the kernels into pinned memory, after all bytes are fetched. */
 void cogpu_slot_write_tables(struct cogpu_slot *slot);
+/* Offset in device memory of a block's stored bytes. */
+uint64_t cogpu_slot_stored_offset(const struct cogpu_slot *slot,
+                                  const struct cogpu_batch_block *block);
 /* Offset of decoded blocks in device memory. */
 uint64_t cogpu_slot_decoded_offset(const struct cogpu_slot *slot);
 

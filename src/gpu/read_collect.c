@@ -39,7 +39,8 @@ static bool has_status(const struct cogpu_batch_block *block) {
 }
 
 static bool is_returnable(const struct cogpu_batch_block *block) {
-    return block->task->state == COGPU_BLOCK_REFUSED && has_status(block);
+    return block->task->state == COGPU_BLOCK_REFUSED && has_status(block) &&
+           block->task->source == COGPU_SOURCE_CUFILE;
 }
 
 /* The smallest range of staged bytes with all that are returnable. */
@@ -150,6 +151,7 @@ cogpu_status cogpu_run_collect_oldest(struct cogpu_read_run *run, cogpu_error *e
     slot->state = COGPU_SLOT_COLLECTING;
     for (uint32_t i = 0; i < slot->count; i++)
         note_block(&slot->blocks[i], statuses);
+    cogpu_slot_release_cached(slot);
     if (slot->transfer == COGPU_TRANSFER_CUFILE)
         TRY(copy_back_refused(gpu, slot, error));
     add_stage_times(gpu, slot);

@@ -92,7 +92,8 @@ static void fetch_by_cufile(struct cogpu_slot *slot) {
     slot->status = cogpu_gds_fetch(&fetch, &bad, &slot->error);
     for (uint32_t i = 0; i < slot->count; i++) {
         struct cogpu_batch_block *block = &slot->blocks[i];
-        if (cogpu_block_is_encoded(block) && block->task->state == COGPU_BLOCK_PENDING &&
+        if (block->task->source == COGPU_SOURCE_CUFILE &&
+            block->task->state == COGPU_BLOCK_PENDING &&
             slot->cufile.reads[block->request].state != COGPU_GDS_DONE)
             block->task->state = COGPU_BLOCK_UNREADABLE;
     }
@@ -154,19 +155,33 @@ static cogpu_status decode_block(const struct cogpu_slot *slot, cogpu_worker *wo
     return COGPU_OK;
 }
 
+/* A block that is shared matters to other tasks, too, which are not looked at. */
+static bool is_cancelled(const struct cogpu_batch_block *block) {
+    return !block->is_shared && cogpu_meter_is_cancelled(block->task->plan->meter);
+}
+
+/* Reports the error for each task that needs the block. */
+static void fail_decoded(struct cogpu_slot *slot, uint32_t first, const cogpu_error *error) {
+    const cogpu_gpu_read_job *job = slot->run->job;
+    uint32_t end = slot->blocks[first].is_shared ? slot->count : first + 1;
+    for (uint32_t i = first; i < end; i++) {
+        cogpu_gpu_read_task *task = slot->blocks[i].task;
+        if (slot->blocks[i].first == first)
+            task->state = job->failed(job->user, (uint32_t)(task - job->tasks), error)
+                              ? COGPU_BLOCK_FILLED
+                              : COGPU_BLOCK_FAILED;
+    }
+}
+
 static void fetch_decoded(struct cogpu_slot *slot, cogpu_worker *worker,
                           struct cogpu_batch_block *block) {
-    const cogpu_gpu_read_job *job = slot->run->job;
-    cogpu_gpu_read_task *task = block->task;
     cogpu_error error;
-    if (cogpu_meter_is_cancelled(task->plan->meter))
-        task->state = COGPU_BLOCK_FAILED;
+    if (is_cancelled(block))
+        block->task->state = COGPU_BLOCK_FAILED;
     else if (decode_block(slot, worker, block, &error) == COGPU_OK)
-        task->state = COGPU_BLOCK_PENDING;
-    else if (job->failed(job->user, (uint32_t)(task - job->tasks), &error))
-        task->state = COGPU_BLOCK_FILLED;
+        block->task->state = COGPU_BLOCK_PENDING;
     else
-        task->state = COGPU_BLOCK_FAILED;
+        fail_decoded(slot, block->first, &error);
 }
 
 /* Atomic, because several threads may fetch ranges of one group. */
@@ -190,7 +205,7 @@ static void fetch_stored(struct cogpu_slot *slot, const struct cogpu_fetch_range
 
 static bool are_cancelled(const struct cogpu_batch_block *blocks, uint32_t count) {
     for (uint32_t i = 0; i < count; i++)
-        if (!cogpu_meter_is_cancelled(blocks[i].task->plan->meter))
+        if (!is_cancelled(&blocks[i]))
             return false;
     return true;
 }
@@ -226,7 +241,7 @@ void cogpu_fetch_one_range(struct cogpu_slot *slot, uint32_t worker, uint32_t nu
 void cogpu_fetch_complete(struct cogpu_slot *slot, uint32_t worker) {
     for (uint32_t i = 0; i < slot->count; i++) {
         struct cogpu_batch_block *block = &slot->blocks[i];
-        if (block->task->source == COGPU_SOURCE_PLAIN &&
+        if (block->first == i && block->task->source == COGPU_SOURCE_PLAIN &&
             block->task->state == COGPU_BLOCK_UNREADABLE)
             fetch_decoded(slot, slot->run->job->workers[worker], block);
     }

@@ -13,6 +13,8 @@
 #include "base/math.h"
 #include "gpu/read_run.h"
 
+#include <string.h>
+
 /* ---- order with the caller's streams ------------------------------------------------------- */
 
 cogpu_status cogpu_run_record_caller(struct cogpu_read_run *run, const cogpu_raster *raster,
@@ -50,6 +52,10 @@ static cogpu_status launch_decoder(cogpu_gpu *gpu, struct cogpu_slot *slot, cogp
     const cogpu_encoded_block *table =
         (const cogpu_encoded_block *)(const void *)(slot->pinned + at->encoded);
     uint64_t least = 0, best = 0;
+    TRY(cogpu_gpu_copy_ranges(
+        gpu, (const struct cogpu_copied_range *)(const void *)(device + at->copied),
+        (const struct cogpu_copied_range *)(const void *)(slot->pinned + at->copied),
+        slot->copied_count, slot->buffer->stream, error));
     cogpu_gpu_batch batch = {.gpu = gpu,
                              .stream = slot->buffer->stream,
                              .blocks = table,
@@ -97,7 +103,7 @@ static cogpu_status launch_nvjpeg(cogpu_gpu_device *device, struct cogpu_slot *s
     cogpu_status status = call_nvjpeg(device, slot, error);
     for (uint32_t i = 0; i < slot->count; i++) {
         const struct cogpu_batch_block *block = &slot->blocks[i];
-        if (block->task->source == COGPU_SOURCE_NVJPEG &&
+        if (block->first == i && block->task->source == COGPU_SOURCE_NVJPEG &&
             block->task->state == COGPU_BLOCK_LAUNCHED)
             statuses[block->status_index] = slot->jpegs[i].block_status;
     }
@@ -160,33 +166,59 @@ cogpu_status cogpu_slot_status(const struct cogpu_slot *slot, cogpu_error *error
 
 /* ---- second half --------------------------------------------------------------------------- */
 
-/* One launch for the blocks of each plan. */
-static cogpu_status launch_unpack_kernels(struct cogpu_slot *slot, cogpu_error *error) {
-    cogpu_gpu *gpu = slot->run->device->gpu;
-    const struct cogpu_slot_tables *at = &slot->tables;
+/* Blocks that one launch unpacks: of plans that differ in the memory of their rasters alone, such
+ * as windows of one size. */
+struct unpack_launch {
+    struct cogpu_gpu_pixels pixels;
+    uint32_t first, end;
+};
+
+static cogpu_status launch_unpack_kernel(const struct cogpu_slot *slot,
+                                         const struct unpack_launch *launch, cogpu_error *error) {
+    uint64_t at = slot->tables.unpacked + launch->first * sizeof(struct cogpu_unpack_block);
+    return cogpu_gpu_unpack(
+        slot->run->device->gpu, &launch->pixels,
+        (const struct cogpu_unpack_block *)(const void *)(slot->buffer->device + at),
+        (const struct cogpu_unpack_block *)(const void *)(slot->pinned + at),
+        launch->end - launch->first, slot->buffer->stream, error);
+}
+
+/* Blocks of a plan. The rasters' memory is in the table of blocks (list_unpacked). */
+static cogpu_status describe_launch(const struct cogpu_slot *slot, uint32_t first,
+                                    const uint8_t *bands, struct unpack_launch *launch,
+                                    cogpu_error *error) {
+    const cogpu_gpu_read_task *task = slot->blocks[first].task;
     const uint8_t *device = slot->buffer->device;
-    const struct cogpu_unpack_block *table =
-        (const struct cogpu_unpack_block *)(const void *)(slot->pinned + at->unpacked);
-    const struct cogpu_unpack_block *device_table =
-        (const struct cogpu_unpack_block *)(const void *)(device + at->unpacked);
-    const uint32_t *statuses = (const uint32_t *)(const void *)(device + at->statuses);
-    const uint8_t *bands = device + at->bands;
+    launch->first = first;
+    launch->end = cogpu_slot_end_of_plan(slot, first);
+    TRY(cogpu_gpu_describe_pixels(task->plan, task->raster, device,
+                                  (const uint32_t *)(const void *)(device + slot->tables.statuses),
+                                  (const struct cogpu_gpu_band *)(const void *)bands,
+                                  &launch->pixels, error));
+    launch->pixels.data = slot->blocks[0].task->raster->data;
+    return COGPU_OK;
+}
+
+static cogpu_status launch_unpack_kernels(struct cogpu_slot *slot, cogpu_error *error) {
+    const uint8_t *bands = slot->buffer->device + slot->tables.bands;
     const cogpu_raster *last = NULL;
-    for (uint32_t first = 0, end; first < slot->count; first = end) {
+    struct unpack_launch launch = {.end = 0}, next;
+    for (uint32_t first = 0; first < slot->count; first = next.end) {
         const cogpu_gpu_read_task *task = slot->blocks[first].task;
-        struct cogpu_gpu_pixels pixels;
-        end = cogpu_slot_end_of_plan(slot, first);
         if (!last || last->stream != task->raster->stream)
             TRY(cogpu_run_wait_for_raster(slot->run, slot->buffer->stream, task->raster, error));
         last = task->raster;
-        TRY(cogpu_gpu_describe_pixels(task->plan, task->raster, device, statuses,
-                                      (const struct cogpu_gpu_band *)(const void *)bands, &pixels,
-                                      error));
-        TRY(cogpu_gpu_unpack(gpu, &pixels, device_table + first, table + first, end - first,
-                             slot->buffer->stream, error));
+        TRY(describe_launch(slot, first, bands, &next, error));
         bands += cogpu_slot_band_bytes(task->plan);
+        if (first > 0 && memcmp(&next.pixels, &launch.pixels, sizeof next.pixels) == 0) {
+            launch.end = next.end;
+            continue;
+        }
+        if (first > 0)
+            TRY(launch_unpack_kernel(slot, &launch, error));
+        launch = next;
     }
-    return COGPU_OK;
+    return launch_unpack_kernel(slot, &launch, error);
 }
 
 static cogpu_status launch_unpack(struct cogpu_slot *slot, cogpu_error *error) {

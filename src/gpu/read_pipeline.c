@@ -58,16 +58,17 @@ static double total_time(struct decode_time time, double units) {
 
 /* One block takes as long on the device as many, so the CPU may decode a few blocks faster.
  * Estimated from the decoders' rates, with two blocks at a time on each multiprocessor; active
- * reads share the CPU threads. */
+ * reads share the CPU threads. A device with a cache decodes all, so that their blocks
+ * are cached. */
 static bool is_cpu_faster(cogpu_gpu_device *device, const cogpu_gpu_read_job *job) {
     struct decode_time cpu = {0}, gpu = {0};
-    if (device->gpu->is_emulated || device->always_decodes)
+    if (device->gpu->is_emulated || device->always_decodes || device->cache)
         return false;
     for (uint32_t i = 0; i < job->count; i++) {
         const cogpu_gpu_read_task *task = &job->tasks[i];
         const cogpu_gpu_decoder *decoder =
             cogpu_gpu_find_decoder(device->gpu, task->plan->storage->format.compression);
-        if (!decoder || task->span.bytes == 0)
+        if (!decoder || task->span.bytes == 0 || task->repeats)
             continue;
         double bytes = (double)cogpu_task_decoded_bytes(task);
         add_block_time(&cpu, bytes / decoder->cpu_bytes_per_ns);
@@ -150,7 +151,8 @@ static void plan_slots(struct cogpu_read_run *run) {
             needs.all += band_bytes;
             needs.all_pinned += band_bytes;
         }
-        add_needs(&needs, run, task, band_bytes);
+        if (!task->repeats)
+            add_needs(&needs, run, task, band_bytes);
         run->bytes_left += task->span.bytes;
     }
     needs.largest += COGPU_SLOT_OVERHEAD + COGPU_STAGING; /* to the first page boundary */
@@ -181,7 +183,8 @@ static void fetch_and_launch(void *argument, uint32_t worker, uint64_t index) {
 }
 
 /* Chooses tasks for all slots that are free or done, and for one at least. *chosen: number of
- * tasks. */
+ * tasks. A slot without bytes to fetch is not one to be filled: it is launched at once, and the
+ * device works on it while tasks are chosen for the next. */
 static cogpu_status choose_batches(struct cogpu_read_run *run, cogpu_gpu_read_task *tasks,
                                    uint32_t count, struct slot_filling *filling, uint32_t *chosen,
                                    cogpu_error *error) {
@@ -197,8 +200,13 @@ static cogpu_status choose_batches(struct cogpu_read_run *run, cogpu_gpu_read_ta
                               "a block does not fit the device memory that the read may take: "
                               "raise `device_bytes` of the context");
         cogpu_slot_split(run->device->gpu, slot);
-        filling->slots[filling->count++] = slot;
         *chosen += taken;
+        if (slot->range_count > 0) {
+            filling->slots[filling->count++] = slot;
+        } else {
+            cogpu_slot_launch(slot);
+            TRY(cogpu_slot_status(slot, error));
+        }
     }
     return COGPU_OK;
 }
@@ -218,11 +226,8 @@ static cogpu_status fill_batches(struct cogpu_read_run *run, struct slot_filling
     cogpu_gpu_read_job *job = run->job;
     uint64_t ranges = 0;
     double start = clock_now();
-    for (uint32_t i = 0; i < filling->count; i++) {
+    for (uint32_t i = 0; i < filling->count; i++)
         ranges += filling->slots[i]->range_count;
-        if (filling->slots[i]->range_count == 0)
-            cogpu_slot_launch(filling->slots[i]);
-    }
     uint32_t workers = share_threads(job, count_fetching(run, 1));
     cogpu_pool_run(job->pool, workers, ranges, fetch_and_launch, filling);
     (void)count_fetching(run, -1);
@@ -341,7 +346,9 @@ static cogpu_status decode_refused(cogpu_gpu_device *device, cogpu_gpu_read_job 
         copy_refused(&pass);
         cogpu_run_open(&run, device, &pass.job);
         run.is_cpu_decoded = true;
-        status = start_tasks(&run, error);
+        status = cogpu_tasks_find_repeats(pass.tasks, pass.job.count, error);
+        if (status == COGPU_OK)
+            status = start_tasks(&run, error);
         if (status == COGPU_OK)
             status = cogpu_run_collect_all(&run, error);
         cogpu_run_close(&run);
@@ -374,8 +381,11 @@ cogpu_status cogpu_gpu_read_start(cogpu_gpu_device *device, cogpu_gpu_read_job *
     cogpu_run_open(run, device, job);
     job->run = run;
     count_active(device, 1);
-    run->is_cpu_decoded = is_cpu_faster(device, job);
-    cogpu_status status = start_tasks(run, error);
+    cogpu_status status = cogpu_tasks_find_repeats(job->tasks, job->count, error);
+    if (status == COGPU_OK) {
+        run->is_cpu_decoded = is_cpu_faster(device, job);
+        status = start_tasks(run, error);
+    }
     if (status == COGPU_OK)
         status = unpack_all(run, error);
     if (status != COGPU_OK) {

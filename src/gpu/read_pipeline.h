@@ -10,6 +10,7 @@
 #define COGPU_GPU_READ_PIPELINE_H
 
 #include "base/pool.h"
+#include "cpu/block_cache.h"
 #include "gpu/device.h"
 
 /* Where a block is on its way to the raster; README.md has the diagram. */
@@ -29,6 +30,7 @@ typedef enum cogpu_block_source {
     COGPU_SOURCE_NONE,   /* there are none: FILLED or FAILED */
     COGPU_SOURCE_CUFILE, /* stored bytes, from the file to the device without a copy in between */
     COGPU_SOURCE_PINNED, /* stored bytes, through pinned memory; the device decodes them */
+    COGPU_SOURCE_CACHED, /* stored bytes that the device's cache has; the device decodes them */
     COGPU_SOURCE_NVJPEG, /* a rewritten JPEG stream in pinned memory; nvJPEG decodes it */
     COGPU_SOURCE_PLAIN,  /* stored without compression, through pinned memory */
     COGPU_SOURCE_CPU     /* decoded by the CPU into pinned memory */
@@ -40,9 +42,13 @@ typedef struct cogpu_gpu_read_task {
     const cogpu_raster *raster; /* on the device, with all strides set */
     cogpu_block block;
     cogpu_span span;           /* 0 bytes: sparse */
+    cogpu_block_cache_key key; /* of its stored bytes, for the device's cache */
     cogpu_block_state state;   /* at first PENDING, or FAILED: to be left out */
     cogpu_block_source source; /* set by the pipeline */
     const uint8_t *returned;   /* stored bytes that the device refused and gave back, or NULL */
+    uint32_t repeats; /* set by the pipeline: the same block is that of the task so many before this
+                       * one; 0: of none */
+    bool is_repeat;   /* set by the pipeline: it was decoded once for both */
 } cogpu_gpu_read_task;
 
 /* Called by the thread that reads, for each task whose pixels are in the raster. */

@@ -17,6 +17,7 @@ static void release_queue(struct cogpu_read_run *run) {
         struct cogpu_slot *slot = run->queue[i];
         if (slot->buffer && slot->state != COGPU_SLOT_FREE)
             (void)gpu->calls->finish_stream(gpu, slot->buffer->stream, NULL);
+        cogpu_slot_release_cached(slot);
         slot->state = COGPU_SLOT_FREE;
         cogpu_slot_pool_release(&run->device->pool, slot, slot->buffer);
     }

@@ -19,6 +19,7 @@ struct cogpu_gpu_device {
     bool may_open_nvjpeg;
     cogpu_nvjpeg *nvjpeg; /* NULL: not opened, or the CPU decodes JPEG */
     struct cogpu_slot_pool pool;
+    cogpu_stored_cache *cache; /* NULL: none */
 };
 
 /* Opens nvJPEG the first time. NULL: the CPU decodes JPEG. */

@@ -4,6 +4,8 @@
  */
 #include "read/job.h"
 
+#include <stdlib.h>
+
 const cogpu_io *cogpu_task_io(const struct cogpu_read_task *task) {
     return task->window->plan.storage->tiff->io;
 }
@@ -146,7 +148,7 @@ static void group_runs(struct cogpu_read_batch *batch) {
     }
 }
 
-bool cogpu_tasks_next_fetch(const struct cogpu_read_task *tasks, uint32_t count, bool repeats,
+bool cogpu_tasks_next_fetch(const struct cogpu_read_task *tasks, uint32_t count,
                             cogpu_fetch *fetch) {
     uint32_t i = fetch->first + fetch->count;
     while (i < count && !tasks[i].needs_fetch)
@@ -154,11 +156,8 @@ bool cogpu_tasks_next_fetch(const struct cogpu_read_task *tasks, uint32_t count,
     if (i == count)
         return false;
     *fetch = cogpu_fetch_start(i, tasks[i].span);
-    for (i++; i < count && tasks[i].needs_fetch; i++) {
-        if (repeats && cogpu_task_is_same_block(&tasks[i], &tasks[i - 1]))
-            break;
+    for (i++; i < count && tasks[i].needs_fetch; i++)
         cogpu_fetch_extend(fetch, tasks[i].span);
-    }
     return true;
 }
 
@@ -174,6 +173,29 @@ static bool has_more(const struct cogpu_read_queue *queue) {
         if (!is_window_complete(queue->windows[i]))
             return true;
     return false;
+}
+
+/* By file, directory, and first block. */
+static int compare_windows(const void *left, const void *right) {
+    const struct cogpu_read_window *a = *(struct cogpu_read_window *const *)left,
+                                   *b = *(struct cogpu_read_window *const *)right;
+    const cogpu_read_plan *x = &a->plan, *y = &b->plan;
+    const uint64_t keys[][2] = {{cogpu_file_number(a->file), cogpu_file_number(b->file)},
+                                {x->storage->tiff->number, y->storage->tiff->number},
+                                {x->storage->directory, y->storage->directory},
+                                {x->first_slice, y->first_slice},
+                                {x->first_column, y->first_column}};
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+        if (keys[i][0] != keys[i][1])
+            return keys[i][0] < keys[i][1] ? -1 : 1;
+    return (a > b) - (a < b);
+}
+
+/* Windows that share blocks come together, so that most of these blocks are decoded once for all: a
+ * device shares a block among the tasks of its batch. */
+static void sort_for_device(const struct cogpu_read_queue *queue) {
+    if (queue->device && queue->count > 1)
+        qsort(queue->windows, queue->count, sizeof *queue->windows, compare_windows);
 }
 
 /* Takes the next blocks of the windows; false if there are none. */
@@ -196,6 +218,7 @@ static bool fill_batch(struct cogpu_read_queue *queue, struct cogpu_read_batch *
 cogpu_status cogpu_read_batches(struct cogpu_read_job *job, struct cogpu_read_queue *queue,
                                 cogpu_error *error) {
     struct cogpu_read_batch *batch = &job->batch;
+    sort_for_device(queue);
     for (size_t i = 0; i < queue->count; i++)
         queue->windows[i]->result->blocks += queue->windows[i]->plan.count;
     while (fill_batch(queue, batch)) {

@@ -20,7 +20,7 @@ static cogpu_block_cache *cache_for(const struct cogpu_read_job *job,
     return job->context && is_worth_it ? job->context->cache : NULL;
 }
 
-static cogpu_block_cache_key cache_key_of(const struct cogpu_read_task *task) {
+cogpu_block_cache_key cogpu_task_cache_key(const struct cogpu_read_task *task) {
     const cogpu_read_plan *plan = &task->window->plan;
     const cogpu_storage *storage = plan->storage;
     uint64_t slice = task->block.skip / ((uint64_t)plan->slice_rows * storage->format.row_bytes);
@@ -85,7 +85,8 @@ bool cogpu_task_is_worth_keeping(struct cogpu_read_job *job, const struct cogpu_
 static cogpu_cached_block *find_block(const struct cogpu_read_job *job,
                                       const struct cogpu_read_task *task, bool *has_some) {
     cogpu_block_cache *cache = cache_for(job, task->window->plan.storage);
-    cogpu_cached_block *cached = cache ? cogpu_block_cache_find(cache, cache_key_of(task)) : NULL;
+    cogpu_cached_block *cached =
+        cache ? cogpu_block_cache_find(cache, cogpu_task_cache_key(task)) : NULL;
     *has_some = cached;
     if (!cached || cached->bytes >= bytes_of_rows(task, rows_down_to_window(task)))
         return cached;
@@ -125,7 +126,8 @@ static cogpu_cached_block *reserve_rows(struct cogpu_read_job *job,
     if (!cache || !keeps_block(job, cache, task, bytes) ||
         !cogpu_file_join_cache(task->window->file, cache))
         return NULL;
-    cogpu_cached_block *cached = cogpu_block_cache_reserve(cache, cache_key_of(task), bytes);
+    cogpu_cached_block *cached =
+        cogpu_block_cache_reserve(cache, cogpu_task_cache_key(task), bytes);
     if (cached) {
         pthread_mutex_lock(&job->lock);
         job->kept_bytes += bytes;

@@ -16,6 +16,7 @@ static cogpu_gpu_read_task device_task_of(const struct cogpu_read_task *task) {
                                        .raster = &task->window->raster,
                                        .block = task->block,
                                        .span = task->span,
+                                       .key = cogpu_task_cache_key(task),
                                        .state = task->is_lost && !fills ? COGPU_BLOCK_FAILED
                                                                         : COGPU_BLOCK_PENDING};
     if (fills)
@@ -63,12 +64,15 @@ cogpu_status cogpu_batch_finish_on_device(struct cogpu_read_job *job, cogpu_erro
         const cogpu_gpu_read_task *done = &batch->device_tasks[i];
         cogpu_result *result = task->window->result;
         result->sparse_blocks += task->span.bytes == 0 && !task->is_lost;
-        result->bytes_read += task->is_lost ? 0 : task->span.bytes;
         bool is_decoded = done->state == COGPU_BLOCK_DECODED;
+        bool is_cached = is_decoded && done->source == COGPU_SOURCE_CACHED;
+        bool is_fetched = !task->is_lost && !done->is_repeat && !is_cached;
+        result->device_cached_blocks += is_cached;
+        result->bytes_read += is_fetched ? task->span.bytes : 0;
         result->device_blocks += is_decoded;
         result->cpu_fallback_blocks += done->state == COGPU_BLOCK_REFUSED;
         result->gds_bytes +=
-            is_decoded && done->source == COGPU_SOURCE_CUFILE ? task->span.bytes : 0;
+            is_fetched && is_decoded && done->source == COGPU_SOURCE_CUFILE ? task->span.bytes : 0;
     }
     cogpu_release(batch->device_tasks);
     return status;

@@ -262,7 +262,7 @@ void cogpu_run_begin(struct cogpu_read_job *job, cogpu_worker *worker, uint32_t 
 }
 
 bool cogpu_run_next_fetch(struct cogpu_block_run *run) {
-    return cogpu_tasks_next_fetch(run->tasks, run->count, false, &run->fetch);
+    return cogpu_tasks_next_fetch(run->tasks, run->count, &run->fetch);
 }
 
 void cogpu_run_end(struct cogpu_read_job *job, const struct cogpu_block_run *run) {

@@ -214,9 +214,8 @@ bool cogpu_task_is_same_block(const struct cogpu_read_task *task,
 const cogpu_io *cogpu_task_io(const struct cogpu_read_task *task);
 uint32_t cogpu_batch_run_end(const struct cogpu_read_batch *batch, uint32_t run);
 /* The next fetch of a run after `fetch`, which is zero at first: tasks that need it and that no
- * other task separates. With `repeats`, each task that needs a block fetches it again. False at the
- * end of the run. */
-bool cogpu_tasks_next_fetch(const struct cogpu_read_task *tasks, uint32_t count, bool repeats,
+ * other task separates. False at the end of the run. */
+bool cogpu_tasks_next_fetch(const struct cogpu_read_task *tasks, uint32_t count,
                             cogpu_fetch *fetch);
 /* Whether a block that failed with this status is filled with nodata. */
 bool cogpu_is_fillable(const struct cogpu_read_window *window, cogpu_status status);
@@ -268,6 +267,7 @@ void cogpu_tasks_fail(struct cogpu_read_job *job, struct cogpu_read_task *tasks,
 
 /* ---- cache.c ---- */
 
+cogpu_block_cache_key cogpu_task_cache_key(const struct cogpu_read_task *task);
 bool cogpu_task_is_cached(struct cogpu_read_job *job, const struct cogpu_read_task *task);
 /* False if the cache does not have the block. */
 bool cogpu_task_unpack_cached(struct cogpu_read_job *job, cogpu_worker *worker,

@@ -36,6 +36,7 @@ static void add_result(const cogpu_result *part, cogpu_result *result) {
     result->unpack_ms += part->unpack_ms;
     result->sources += part->sources;
     result->bad_sources += part->bad_sources;
+    result->device_cached_blocks += part->device_cached_blocks;
 }
 
 static cogpu_status read_window_blocks(struct cogpu_read_job *job, struct cogpu_read_window *window,

@@ -30,8 +30,14 @@ void cogpu_batch_sort_for_prefetch(struct cogpu_read_batch *batch) {
         qsort(batch->tasks, batch->task_count, sizeof *batch->tasks, compare_tasks);
 }
 
-/* The ranges that a run will fetch, as far as is known before it is read. The device does not use
- * the cache, and fetches a block again for each window that needs it. Returns their count. */
+/* Whether a cache has the block: stored, of the device, or decoded. */
+static bool is_cached(struct cogpu_read_job *job, const struct cogpu_read_task *task) {
+    return job->batch.device
+               ? cogpu_gpu_device_has_cached(job->batch.device, cogpu_task_cache_key(task))
+               : cogpu_task_is_cached(job, task);
+}
+
+/* The ranges that a run will fetch, as far as is known before it is read. Returns their count. */
 static uint32_t list_run_ranges(struct cogpu_read_job *job, uint32_t run,
                                 cogpu_byte_range *ranges) {
     const struct cogpu_read_batch *batch = &job->batch;
@@ -39,9 +45,9 @@ static uint32_t list_run_ranges(struct cogpu_read_job *job, uint32_t run,
     uint32_t count = cogpu_batch_run_end(batch, run) - batch->runs[run], range_count = 0;
     cogpu_fetch fetch = {0};
     for (uint32_t i = 0; i < count; i++)
-        tasks[i].needs_fetch = !tasks[i].is_lost && tasks[i].span.bytes > 0 &&
-                               (batch->device || !cogpu_task_is_cached(job, &tasks[i]));
-    while (cogpu_tasks_next_fetch(tasks, count, batch->device, &fetch))
+        tasks[i].needs_fetch =
+            !tasks[i].is_lost && tasks[i].span.bytes > 0 && !is_cached(job, &tasks[i]);
+    while (cogpu_tasks_next_fetch(tasks, count, &fetch))
         ranges[range_count++] = (cogpu_byte_range){.offset = fetch.offset, .bytes = fetch.bytes};
     return range_count;
 }

@@ -249,6 +249,57 @@ static void working_fails(void) {
             try_calls(&samples[i], (gpu_call)kind);
 }
 
+/* ---- a device with a cache of stored blocks ---- */
+
+/* A read that fills the cache, or one that finds its blocks there, has a fault: of the device, or
+ * of an allocation of host memory. It may succeed, without the cache. Returns true if there was no
+ * fault any more. */
+static bool survives_with_cache(const struct sample *sample, const cogpu_file *file, bool is_filled,
+                                bool is_of_device, long n) {
+    cogpu_context *context = open_context(budget_of(sample), (uint64_t)n, EMULATED);
+    cogpu_error error;
+    CHECK(cogpu_gpu_device_open_cache(context->devices->device, 1 << 20, &error) == COGPU_OK);
+    if (is_filled)
+        read_well(sample, file, context);
+    cogpu_raster raster = device_raster(sample, context);
+    cogpu_request request = request_for(sample, context);
+    faulty_disarm(&gpu);
+    if (is_of_device)
+        faulty_arm(&gpu, CALL_FAILS, ANY_CALL, n);
+    else
+        arm_fault(ALLOCATION, n);
+    cogpu_status status = read_in_two_steps(file, request, &raster, &error);
+    bool is_through = is_of_device ? gpu.fired == 0 : atomic_load(&faults_fired) == 0;
+    faulty_disarm(&gpu);
+    arm_fault(NO_FAULT, 0);
+    if (status == COGPU_OK)
+        CHECK(has_pixels(sample, context, &raster));
+    else
+        CHECK(!is_through && has_text(&error, status) &&
+              (status == COGPU_OUT_OF_MEMORY || (is_of_device && status == COGPU_DEVICE_ERROR)));
+    cogpu_device_free(context, raster.device, 0, raster.data);
+    read_well(sample, file, context);
+    read_well(sample, file, context);
+    close_context(context);
+    return is_through;
+}
+
+static void reads_with_a_cache_fail(void) {
+    fails_for_good = false;
+    for (int i = 0; i < SAMPLES; i++)
+        for (int how = 0; how < 4; how++) {
+            const struct sample *sample = &samples[i];
+            cogpu_file *file = open_file(sample);
+            for (long n = 1;
+                 !survives_with_cache(sample, file, how % 2, how / 2, n) && !test_broken;
+                 n += step_of(sample))
+                CHECK(n < ENDLESS);
+            if (test_broken)
+                printf("... with sample %d and a cache\n", i);
+            cogpu_close(file);
+        }
+}
+
 /* The caller's own copies, up and down. */
 static void copies_fail(void) {
     cogpu_context *context = open_context(BUDGET, 1, EMULATED);
@@ -603,6 +654,7 @@ TESTS(gpu_read_faults) {
     RUN(without_faults);
     RUN(opening_fails);
     RUN(working_fails);
+    RUN(reads_with_a_cache_fail);
     RUN(copies_fail);
     RUN(device_is_lost);
     RUN(kernel_breaks_the_device);

@@ -98,3 +98,19 @@ def test_a_file_with_new_content(make_file):
         with cogpu.open(path) as again:
             for _ in range(2):
                 assert np.array_equal(again.read(window=(5, 5, 50, 50)), new[:, 5:50, 5:50])
+
+
+def test_stored_blocks_stay_on_the_device(make_file):
+    """Only if the caller asks for it: the second read of a File gets its blocks from there."""
+    pixels = pixels_of((1, 600, 600), "uint16")
+    path = make_file(pixels, compress="deflate", **TILES)
+    for options, expected in (({}, 0), ({"device_cache_bytes": 0}, 0), ({"device_cache_bytes": 16 * MIB}, 9)):
+        cogpu.configure(**options)
+        with cogpu.open(path) as file:
+            first, second = (file.read(device="emu") for _ in range(2))
+            for read, count in (first, 0), (second, expected):
+                assert np.array_equal(np.asarray(read), pixels)
+                assert read.result["device_cached_blocks"] == count, options
+            assert (second.result["bytes_read"] == 0) == (expected > 0)
+    with pytest.raises(TypeError, match="device_cache_bytes"):
+        cogpu.configure(device_cache_bytes="1 GB")

@@ -105,6 +105,31 @@ cogpu_status size_of_gapped(void *user, uint64_t *bytes) {
     return COGPU_OK;
 }
 
+static cogpu_status read_and_count(void *user, uint64_t offset, size_t bytes, void *to,
+                                   size_t *got) {
+    struct counted *counted = user;
+    uint64_t left = counted->built->size - offset;
+    *got = bytes < left ? bytes : (size_t)left;
+    memcpy(to, counted->built->bytes + offset, *got);
+    __atomic_fetch_add(&counted->bytes, *got, __ATOMIC_RELAXED);
+    return COGPU_OK;
+}
+
+static cogpu_status size_of_counted(void *user, uint64_t *bytes) {
+    *bytes = ((struct counted *)user)->built->size;
+    return COGPU_OK;
+}
+
+void count_reads(struct image *image, struct counted *counted) {
+    const cogpu_source source = {.struct_size = sizeof(cogpu_source),
+                                 .user = counted,
+                                 .read = read_and_count,
+                                 .size = size_of_counted};
+    *counted = (struct counted){.built = &image->built};
+    cogpu_close(image->file);
+    CHECK(cogpu_open_source(&source, NULL, &image->file, &error) == COGPU_OK);
+}
+
 cogpu_gpu_device *open_test_device(uint64_t seed, uint64_t budget, cogpu_gpu **gpu) {
     cogpu_gpu_device *device = NULL;
     *gpu = gpu_test_open(seed);

@@ -75,6 +75,15 @@ cogpu_status read_except_gap(void *user, uint64_t offset, size_t bytes, void *to
 
 cogpu_status size_of_gapped(void *user, uint64_t *bytes);
 
+/* The builder's bytes, whose reads are counted. */
+struct counted {
+    const tiff_builder *built;
+    uint64_t bytes;
+};
+
+/* From here on the image's file is read from such a source. */
+void count_reads(struct image *image, struct counted *counted);
+
 cogpu_gpu_device *open_test_device(uint64_t seed, uint64_t budget, cogpu_gpu **gpu);
 
 #endif

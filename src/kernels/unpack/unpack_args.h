@@ -84,6 +84,8 @@ struct cogpu_unpack_block {
     uint32_t source_x, source_y, target_x, target_y, width, height;
     uint32_t plane;        /* the raster's band, in planar files */
     uint32_t block_status; /* index in `statuses`: unless that is 0, the block is skipped */
+    int64_t raster; /* bytes from cogpu_gpu_pixels.data to the memory of the block's raster: 0
+                     * unless one launch unpacks into several */
 };
 
 /* A warp unpacks `rows` rows; `groups` warps unpack a block. */

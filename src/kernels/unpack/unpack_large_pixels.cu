@@ -116,7 +116,8 @@ KERNEL(cogpu_kernel_unpack_large_pixels, struct cogpu_unpack_args, struct nothin
     for (; range.row < range.end; range.row++)
         for (uint32_t p = lane_index(); p < pixels->band_count; p += WARP) {
             uint32_t sample = pixels->bands_in_order ? p : band_of(pixels, p)->sample;
-            uint8_t *to = pixels->data + (int64_t)p * pixels->stride_band +
+            uint8_t *to = pixels->data + args->blocks[range.block].raster +
+                          (int64_t)p * pixels->stride_band +
                           (int64_t)(block.target_y + range.row) * pixels->stride_y +
                           (int64_t)block.target_x * pixels->stride_x;
             if (block.decoded == COGPU_UNPACK_FILL)

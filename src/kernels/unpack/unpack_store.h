@@ -182,8 +182,9 @@ DEVICE_FN void store_segment(const struct cogpu_gpu_pixels *pixels,
     if (x >= end)
         return;
     uint32_t per_pixel = pixels->samples, skip = (x - segment.x) * per_pixel;
-    struct sample_run run = {segment.samples,  skip, per_pixel, end - x, pixels->data,
-                             pixels->stride_x, 0};
+    struct sample_run run = {
+        segment.samples,  skip, per_pixel, end - x, pixels->data + block->raster,
+        pixels->stride_x, 0};
     run.to += (int64_t)(block->target_y + row) * pixels->stride_y +
               (int64_t)(block->target_x + x - block->source_x) * pixels->stride_x;
     if (pixels->is_planar) {
@@ -218,7 +219,8 @@ DEVICE_FN bool store_rows(const struct cogpu_gpu_pixels *pixels,
                       (pixels->samples == 1 && pixels->band_count == 1);
     uint32_t row_bytes = pixels->row_bytes, vectors = row_bytes / VECTOR;
     int64_t pixel = (int64_t)(pixels->samples * pixels->size);
-    uint8_t *to = pixels->data + (int64_t)(block->target_y + row) * pixels->stride_y +
+    uint8_t *to = pixels->data + block->raster +
+                  (int64_t)(block->target_y + row) * pixels->stride_y +
                   (int64_t)block->target_x * pixels->stride_x;
     if (pixels->is_planar)
         to += (int64_t)block->plane * pixels->stride_band;

@@ -70,10 +70,12 @@ static cogpu_device_kind tested_kind(void) {
     return gpu_test_is_real() ? COGPU_DEVICE_CUDA : COGPU_DEVICE_EMULATOR;
 }
 
-static cogpu_context *open_context(uint64_t device_bytes) {
+static cogpu_context *open_context(uint64_t device_bytes, uint64_t cache_bytes) {
     cogpu_context *context = NULL;
-    cogpu_context_options options = {
-        .struct_size = sizeof(cogpu_context_options), .threads = 3, .device_bytes = device_bytes};
+    cogpu_context_options options = {.struct_size = sizeof(cogpu_context_options),
+                                     .threads = 3,
+                                     .device_bytes = device_bytes,
+                                     .device_cache_bytes = cache_bytes};
     CHECK(cogpu_context_open(&options, &context, &error) == COGPU_OK);
     return context;
 }
@@ -181,12 +183,12 @@ static void *read_windows(void *argument) {
     return NULL;
 }
 
-static void read_on_threads(uint64_t device_bytes, uint32_t seed) {
+static void read_on_threads(uint64_t device_bytes, uint64_t cache_bytes, uint32_t seed) {
     enum { THREADS = 6 };
     pthread_t threads[THREADS];
     struct user users[THREADS];
     struct image images[KINDS];
-    cogpu_context *context = open_context(device_bytes);
+    cogpu_context *context = open_context(device_bytes, cache_bytes);
     for (uint32_t i = 0; i < KINDS; i++)
         images[i] = open_image(i);
     for (uint32_t i = 0; i < THREADS; i++) {
@@ -201,13 +203,20 @@ static void read_on_threads(uint64_t device_bytes, uint32_t seed) {
 }
 
 static void test_windows_of_many_threads(void) {
-    read_on_threads(1 << 30, 1);
+    read_on_threads(1 << 30, 0, 1);
 }
 
 /* So little that a read must wait for slots of others, and collect batches of pending ones. */
 static void test_windows_with_little_memory(void) {
     for (uint32_t i = 0; i < 2; i++)
-        read_on_threads(COGPU_READ_BUFFERS * (uint64_t)((320 + 80 * i) << 10), 10 * i);
+        read_on_threads(COGPU_READ_BUFFERS * (uint64_t)((320 + 80 * i) << 10), 0, 10 * i);
+}
+
+/* Blocks of one thread are found by others, and evicted by them. */
+static void test_windows_with_a_device_cache(void) {
+    read_on_threads(1 << 30, 8 << 20, 2);
+    read_on_threads(1 << 30, 300 << 10, 3);
+    read_on_threads(COGPU_READ_BUFFERS * (320 << 10), 600 << 10, 4);
 }
 
 /* One thread with more pending reads than there are slots: it must not wait for itself. */
@@ -216,7 +225,7 @@ static void test_more_pending_reads_than_slots(void) {
     const uint64_t budgets[] = {UINT64_C(1) << 30, COGPU_READ_BUFFERS * (320 << 10)};
     struct image image = open_image(DAMAGED);
     for (uint32_t i = 0; i < 2; i++) {
-        cogpu_context *context = open_context(budgets[i]);
+        cogpu_context *context = open_context(budgets[i], 0);
         struct reading readings[COUNT];
         uint32_t random = i;
         for (uint32_t j = 0; j < COUNT; j++)
@@ -291,7 +300,7 @@ static void test_device_while_a_source_is_blocked(void) {
                                  .user = &gate,
                                  .read = read_through_gate,
                                  .size = size_of_gate};
-    cogpu_context *context = open_context(1 << 30);
+    cogpu_context *context = open_context(1 << 30, 0);
     struct user blocked = {context, &gated, 5, false}, other = {context, &image, 6, false};
     uint8_t bytes[64] = {1, 2, 3}, found[64] = {0};
     void *memory = NULL;
@@ -319,6 +328,7 @@ TESTS(read_threads) {
     RUN(test_device_while_a_source_is_blocked);
     RUN(test_more_pending_reads_than_slots);
     RUN(test_windows_of_many_threads);
+    RUN(test_windows_with_a_device_cache);
     RUN(test_windows_with_little_memory);
     return FINISH();
 }
