@@ -135,7 +135,7 @@ fuzz: setup
 mutations:
 	@cmake -S . -B build $(generator) -DCMAKE_BUILD_TYPE=Release -DCOGPU_TESTS=ON >/dev/null
 	@cmake --build build --target test_kernels
-	@for codec in zstd deflate lzw packbits; do for seed in $$(seq 20); do \
+	@for codec in zstd deflate deflate-few lzw packbits; do for seed in $$(seq 20); do \
 	    echo --codec $$codec --count $$((($(COUNT) + 19) / 20)) --seed $$seed; \
 	done; done | xargs -P $$(nproc) -L 1 build/tests/test_kernels kernel_mutations
 

@@ -275,7 +275,7 @@ static cogpu_status nvcomp_decode(struct bench *bench) {
 static uint64_t our_scratch(const struct bench *bench) {
     uint64_t least, best;
     cogpu_gpu_find_decoder(bench->batch.gpu, bench->image.compression)
-        ->scratch(bench->blocks, bench->batch.count, &least, &best);
+        ->scratch(bench->blocks, bench->batch.count, 0, &least, &best);
     return options.least_scratch ? least : best;
 }
 

@@ -46,7 +46,7 @@ RACING = ["pool", "progress", "source", "block_cache", "default_cache", "http_cl
           "kernel_packbits_decode", "kernel_unpack", "kernel_lzw_decode", "kernel_inflate", "kernel_zstd_decode",
           "kernel_composite", "kernel_warp", "decode_device"]
 RACING_LONG = ["kernel_pack", "kernel_compact", "kernel_downsample", "kernel_deflate", "kernel_zstd_encode",
-               "kernel_lzw_encode", "kernel_packbits_encode", "write_direct", "writer_memory"]
+               "kernel_lzw_encode", "kernel_packbits_encode", "kernel_inflate_few", "write_direct", "writer_memory"]
 LONG = {"kernel_inflate truncated", "kernel_inflate encoder_styles", "kernel_inflate libdeflate_levels",
         "kernel_lzw_decode long_runs", "kernel_unpack test_whole_samples", "kernel_zstd_decode flipped",
         "kernel_zstd_decode large_sizes", "kernel_zstd_decode small_sizes", "kernel_zstd_decode many_windows",

@@ -28,7 +28,8 @@ FOLLOWED = [{"store_words4", "follow_matches"}, {"follow_links", "word_at"}, {"f
 # It loses count at barriers that some of a block's warps have among themselves, and from there on reports accesses
 # on the two sides of a plain barrier. Suites that run kernels with such barriers are for ThreadSanitizer alone: make
 # test-deep.
-NOT_FOR_RACECHECK = ("kernel_inflate", "kernel_deflate", "read_pipeline", "read_streams", "read_cufile", "read_threads")
+NOT_FOR_RACECHECK = ("kernel_inflate", "kernel_inflate_few", "kernel_deflate", "read_pipeline", "read_streams",
+                     "read_cufile", "read_threads")
 UNUSED = "terminated before first instrumented API call"  # by a test that launches nothing
 MUTATIONS = "kernel_mutations"
 PLAIN_COUNT, SANITIZED_COUNT = "100000", "300"  # of mutated streams a codec: what there is time for

@@ -165,6 +165,7 @@ static PyObject *sum_results(const struct batch *batch) {
                                           FIELD(cogpu_result, bad_blocks, FIELD_U64),
                                           FIELD(cogpu_result, cached_blocks, FIELD_U64),
                                           FIELD(cogpu_result, device_blocks, FIELD_U64),
+                                          FIELD(cogpu_result, device_cached_blocks, FIELD_U64),
                                           FIELD(cogpu_result, cpu_fallback_blocks, FIELD_U64),
                                           FIELD(cogpu_result, bytes_read, FIELD_U64),
                                           FIELD(cogpu_result, gds_bytes, FIELD_U64)};

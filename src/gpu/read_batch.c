@@ -22,7 +22,7 @@ enum { GAP_BYTES = 4096, RANGE_BYTES = 512 << 10 };
 /* Maximum bytes of a batch without a decoder. The copy to the device limits its speed. With so few
  * bytes the slot's pinned memory is still in the CPU's cache when the next batch is fetched. */
 enum { PLAIN_BYTES = 8 << 20 };
-#define RANGES_MAX (COGPU_SLOT_TASKS + COGPU_PINNED_MAX / RANGE_BYTES)
+#define RANGES_MAX (COGPU_SLOT_TASKS + COGPU_PINNED_BLOCK_MAX / RANGE_BYTES)
 
 /* ---- memory -------------------------------------------------------------------------------- */
 
@@ -83,9 +83,9 @@ uint64_t cogpu_slot_band_bytes(const cogpu_read_plan *plan) {
     return cogpu_gpu_align(cogpu_gpu_bands_listed(plan) * sizeof(struct cogpu_gpu_band));
 }
 
-bool cogpu_slot_holds(uint64_t buffer_bytes, const cogpu_read_plan *plan) {
+bool cogpu_slot_holds(uint64_t buffer_bytes, uint64_t pinned_bytes, const cogpu_read_plan *plan) {
     uint64_t pages = buffer_bytes > COGPU_STAGING ? buffer_bytes - COGPU_STAGING : 0;
-    uint64_t most = min_u64(pages, COGPU_PINNED_MAX);
+    uint64_t most = min_u64(pages, pinned_bytes);
     uint64_t bytes = (uint64_t)plan->slice_rows * plan->storage->format.row_bytes;
     return cogpu_gpu_align(bytes) + cogpu_slot_band_bytes(plan) + COGPU_SLOT_OVERHEAD <= most;
 }
@@ -134,28 +134,26 @@ static bool is_plain(const cogpu_gpu_read_task *task) {
            task->span.bytes <= storage->tiff->limits.block_bytes;
 }
 
-/* Scratch for a block: its minimum, and its share of what many such blocks need together. That is
- * less than for one block alone, which must be ready for the worst case. */
-static struct cogpu_scratch_need scratch_need(const struct cogpu_slot *slot,
-                                              const cogpu_gpu_decoder *decoder,
-                                              const cogpu_gpu_read_task *task) {
+struct cogpu_scratch_need cogpu_task_scratch(const cogpu_gpu_read_task *task,
+                                             const cogpu_gpu_decoder *decoder, uint32_t later) {
     enum { ALIKE = 8 }; /* blocks like this one */
     cogpu_encoded_block blocks[ALIKE];
     struct cogpu_scratch_need need = {0};
-    uint64_t best = 0, least = 0, most = slot->device_capacity / SCRATCH_SHARE;
+    uint64_t best = 0, least = 0;
     for (uint32_t i = 0; i < ALIKE; i++)
         blocks[i] = (cogpu_encoded_block){.in_bytes = (uint32_t)task->span.bytes,
                                           .capacity = (uint32_t)cogpu_task_decoded_bytes(task),
                                           .required = (uint32_t)cogpu_task_needed_bytes(task)};
-    decoder->scratch(blocks, 1, &need.least, &best);
-    decoder->scratch(blocks, ALIKE, &least, &best);
-    need.best = min_u64(best / ALIKE, most);
+    decoder->scratch(blocks, 1, later, &need.least, &need.alone);
+    decoder->scratch(blocks, ALIKE, later > ALIKE ? later - ALIKE : 0, &least, &best);
+    need.best = best / ALIKE;
     return need;
 }
 
 static struct cogpu_scratch_need add_need(struct cogpu_scratch_need a,
                                           struct cogpu_scratch_need b) {
-    return (struct cogpu_scratch_need){max_u64(a.least, b.least), a.best + b.best};
+    return (struct cogpu_scratch_need){max_u64(a.least, b.least), a.best + b.best,
+                                       max_u64(a.alone, b.alone)};
 }
 
 /* Whether the device could decode the block in a slot of its own. cuFile reads whole pages, so the
@@ -191,7 +189,8 @@ static const cogpu_gpu_decoder *choose_decoder(const struct cogpu_slot *slot,
         return NULL;
     if (decoder == &cogpu_slot_nvjpeg)
         return decoder;
-    const struct cogpu_scratch_need wanted = scratch_need(slot, decoder, task);
+    struct cogpu_scratch_need wanted = cogpu_task_scratch(task, decoder, slot->later_count);
+    wanted.best = min_u64(wanted.best, slot->device_capacity / SCRATCH_SHARE);
     if (!fits_alone(slot, task, wanted))
         return NULL; /* the CPU decodes it, and needs no scratch here */
     *need = wanted;
@@ -424,17 +423,18 @@ uint32_t cogpu_slot_choose(struct cogpu_slot *slot, cogpu_gpu_read_task *tasks, 
            slot->staged_bytes < most_bytes(slot, left)) {
         cogpu_gpu_read_task *task = &tasks[slot->count];
         uint64_t band_bytes = slot->band_bytes;
+        slot->later_count = count - slot->count - 1;
         if (cogpu_meter_is_cancelled(task->plan->meter))
             task->state = COGPU_BLOCK_FAILED;
         else if (task->span.bytes == 0 && task->state == COGPU_BLOCK_PENDING)
             task->state = COGPU_BLOCK_FILLED;
         if (!add_band_list(slot, task) || !add_block(slot, task)) {
             slot->band_bytes = band_bytes;
+            slot->later_count++;
             break;
         }
         slot->run->bytes_left -= task->span.bytes;
     }
-    slot->later_count = count - slot->count;
     return slot->count;
 }
 

@@ -29,6 +29,8 @@ enum { COGPU_SLOT_TASKS = 2048 };
 
 /* Maximum pinned memory of a slot. Pinning takes long, and this much keeps the PCIe bus busy. */
 #define COGPU_PINNED_MAX (UINT64_C(32) << 20)
+/* The same for a block that does not fit it. */
+#define COGPU_PINNED_BLOCK_MAX (UINT64_C(128) << 20)
 
 /* Offset of staged bytes in the memory of a batch: cuFile needs them at a page boundary, decoders
  * need slack before them. */
@@ -59,9 +61,10 @@ struct cogpu_fetch_range {
     uint64_t skip, bytes;
 };
 
-/* Scratch memory of a decoder: the minimum for its largest block, and the sum for full speed. */
+/* Scratch memory of a decoder: the minimum for its largest block, the sum for full speed, and what
+ * the largest block alone needs for that. */
 struct cogpu_scratch_need {
-    uint64_t least, best;
+    uint64_t least, best, alone;
 };
 
 /* Offsets of a batch's tables, the same in pinned and in device memory. */
@@ -146,8 +149,9 @@ void cogpu_slot_close(cogpu_gpu *gpu, struct cogpu_slot *slot);
 /* Whether the device decodes the block. */
 bool cogpu_block_is_encoded(const struct cogpu_batch_block *block);
 
-/* Whether blocks of this plan fit a slot with a buffer of so many bytes. */
-bool cogpu_slot_holds(uint64_t buffer_bytes, const cogpu_read_plan *plan);
+/* Whether blocks of this plan fit a slot with a buffer and pinned memory of so many bytes, decoded
+ * by the CPU. */
+bool cogpu_slot_holds(uint64_t buffer_bytes, uint64_t pinned_bytes, const cogpu_read_plan *plan);
 
 /* Bytes of a plan's band list. A slot has one list for each plan of its blocks. */
 uint64_t cogpu_slot_band_bytes(const cogpu_read_plan *plan);
@@ -157,6 +161,12 @@ uint32_t cogpu_slot_end_of_plan(const struct cogpu_slot *slot, uint32_t first);
 /* Bytes of a task's block when decoded, and those of them that the image needs. */
 uint64_t cogpu_task_decoded_bytes(const cogpu_gpu_read_task *task);
 uint64_t cogpu_task_needed_bytes(const cogpu_gpu_read_task *task);
+
+/* Scratch for a task's block: its minimum, and its share of what several such blocks need together.
+ * That is less than for one block alone, which must be ready for the worst case. `later` tasks of
+ * the read come after it. */
+struct cogpu_scratch_need cogpu_task_scratch(const cogpu_gpu_read_task *task,
+                                             const cogpu_gpu_decoder *decoder, uint32_t later);
 
 /* Adds tasks from the first on while they fit the slot together, and lays them out. Returns how
  * many: 0 if the first does not fit. */

@@ -66,7 +66,7 @@ static cogpu_status launch_decoder(cogpu_gpu *gpu, struct cogpu_slot *slot, cogp
                              .stored = device + COGPU_STAGING,
                              .decoded = device + cogpu_slot_decoded_offset(slot),
                              .statuses = (uint32_t *)(void *)(device + at->statuses)};
-    slot->decoder->scratch(table, slot->encoded_count, &least, &best);
+    slot->decoder->scratch(table, slot->encoded_count, slot->later_count, &least, &best);
     uint64_t scratch_at =
         cogpu_slot_decoded_offset(slot) + slot->decoded_bytes + COGPU_GPU_SLACK_BYTES;
     uint64_t available = (slot->buffer->bytes - scratch_at) / COGPU_GPU_ALIGN * COGPU_GPU_ALIGN;

@@ -20,6 +20,15 @@
 
 /* ---- which reads, and where they are decoded ----------------------------------------------- */
 
+/* A decoder that divides blocks is worth slots that hold large ones. */
+static bool fits_slot(const cogpu_gpu_device *device, const cogpu_read_plan *plan) {
+    const cogpu_gpu_decoder *decoder =
+        cogpu_gpu_find_decoder(device->gpu, plan->storage->format.compression);
+    return cogpu_slot_holds(device->budget / COGPU_READ_BUFFERS, COGPU_PINNED_MAX, plan) ||
+           (decoder && decoder->rates.few > 0 &&
+            cogpu_slot_holds(device->budget / 2, COGPU_PINNED_BLOCK_MAX, plan));
+}
+
 /* The CPU has other ways to read blocks that exceed the file's limits, or reports them. */
 bool cogpu_gpu_device_can_read(const cogpu_gpu_device *device, const cogpu_read_plan *plan) {
     const cogpu_storage *storage = plan->storage;
@@ -28,8 +37,7 @@ bool cogpu_gpu_device_can_read(const cogpu_gpu_device *device, const cogpu_read_
                            storage->format.samples != storage->bands;
     return !cogpu_storage_has_units(storage) && !has_ink_samples &&
            (is_plain || storage->block_bytes <= storage->tiff->limits.block_bytes) &&
-           cogpu_slot_holds(device->budget / COGPU_READ_BUFFERS, plan) &&
-           storage->format.row_bytes <= COGPU_GPU_BLOCK_BYTES_MAX &&
+           fits_slot(device, plan) && storage->format.row_bytes <= COGPU_GPU_BLOCK_BYTES_MAX &&
            !(plan->conversion && storage->type == COGPU_TYPE_CF64);
 }
 
@@ -40,28 +48,35 @@ static uint32_t share_threads(const cogpu_gpu_read_job *job, uint32_t reads) {
     return min_u32(share, job->worker_count);
 }
 
-/* Estimated decoding time of a read on the CPU or on the device, in nanoseconds: of all blocks one
- * after the other, and of the largest. With n units that work in parallel it takes sum / n, but not
- * less than the largest block. */
-struct decode_time {
+/* Blocks of one decoder in a read: decoded bytes of all, and of the largest. */
+struct decode_work {
+    const cogpu_gpu_decoder *decoder;
     double sum, largest;
 };
 
-static void add_block_time(struct decode_time *time, double nanoseconds) {
-    time->sum += nanoseconds;
-    time->largest = nanoseconds > time->largest ? nanoseconds : time->largest;
+static void add_block(struct decode_work *work, double bytes) {
+    work->sum += bytes;
+    work->largest = bytes > work->largest ? bytes : work->largest;
 }
 
-static double total_time(struct decode_time time, double units) {
-    return time.sum / units > time.largest ? time.sum / units : time.largest;
+/* Estimated nanoseconds. */
+static double time_on_device(const struct decode_work *work) {
+    const cogpu_gpu_rates *rates = &work->decoder->rates;
+    const double each = cogpu_gpu_many_time(rates, work->sum, work->largest);
+    const double divided = rates->few > 0 ? cogpu_gpu_few_time(rates, work->sum) : each;
+    return each < divided ? each : divided;
 }
 
-/* One block takes as long on the device as many, so the CPU may decode a few blocks faster.
- * Estimated from the decoders' rates, with two blocks at a time on each multiprocessor; active
- * reads share the CPU threads. A device with a cache decodes all, so that their blocks
- * are cached. */
+static double time_on_cpu(const struct decode_work *work, uint32_t threads) {
+    const double bytes = work->sum / threads > work->largest ? work->sum / threads : work->largest;
+    return bytes / work->decoder->rates.cpu;
+}
+
+/* One block takes as long on the device as many, so the CPU may decode a few blocks faster. Active
+ * reads share the CPU threads. A read of several codecs counts as one of the first. A device with a
+ * cache decodes all, so that their blocks are cached. */
 static bool is_cpu_faster(cogpu_gpu_device *device, const cogpu_gpu_read_job *job) {
-    struct decode_time cpu = {0}, gpu = {0};
+    struct decode_work work = {0};
     if (device->gpu->is_emulated || device->always_decodes || device->cache)
         return false;
     for (uint32_t i = 0; i < job->count; i++) {
@@ -70,14 +85,15 @@ static bool is_cpu_faster(cogpu_gpu_device *device, const cogpu_gpu_read_job *jo
             cogpu_gpu_find_decoder(device->gpu, task->plan->storage->format.compression);
         if (!decoder || task->span.bytes == 0 || task->repeats)
             continue;
-        double bytes = (double)cogpu_task_decoded_bytes(task);
-        add_block_time(&cpu, bytes / decoder->cpu_bytes_per_ns);
-        add_block_time(&gpu, bytes / decoder->gpu_bytes_per_ns);
+        work.decoder = work.decoder ? work.decoder : decoder;
+        add_block(&work, (double)cogpu_task_decoded_bytes(task));
     }
+    if (!work.decoder)
+        return false;
     pthread_mutex_lock(&device->pool.lock);
     uint32_t threads = share_threads(job, device->pool.active_reads);
     pthread_mutex_unlock(&device->pool.lock);
-    return total_time(cpu, threads) < total_time(gpu, 2.0 * device->gpu->multiprocessors);
+    return time_on_cpu(&work, threads) < time_on_device(&work);
 }
 
 bool cogpu_gpu_device_is_faster(const cogpu_gpu_device *device, const cogpu_read_plan *plan,
@@ -88,11 +104,9 @@ bool cogpu_gpu_device_is_faster(const cogpu_gpu_device *device, const cogpu_read
         cogpu_gpu_find_decoder(device->gpu, storage->format.compression);
     if (!decoder || device->gpu->is_emulated || device->always_decodes)
         return decoder;
-    const double bytes = (double)storage->block_bytes, blocks = (double)plan->count;
-    const double cpu = bytes / decoder->cpu_bytes_per_ns, gpu = bytes / decoder->gpu_bytes_per_ns;
-    return total_time((struct decode_time){blocks * cpu, cpu}, threads) >
-           total_time((struct decode_time){blocks * gpu, gpu}, 2.0 * device->gpu->multiprocessors) +
-               ROUND_TRIP_NS;
+    const double bytes = (double)storage->block_bytes;
+    const struct decode_work work = {decoder, bytes * (double)plan->count, bytes};
+    return time_on_cpu(&work, threads) > time_on_device(&work) + ROUND_TRIP_NS;
 }
 
 /* ---- sizes --------------------------------------------------------------------------------- */
@@ -102,60 +116,85 @@ struct read_needs {
     uint64_t all, largest, all_pinned, largest_pinned;
 };
 
-/* An estimate of what a task takes. If the device decodes it: stored bytes, decoded bytes, and as
- * much again for scratch. Else decoded bytes; any block may have to be decoded by the CPU. */
+/* What the tasks of a plan have in common. */
+struct plan_needs {
+    const cogpu_gpu_decoder *decoder; /* NULL: the CPU decodes */
+    struct cogpu_scratch_need scratch;
+    uint64_t band_bytes;
+};
+
+static struct plan_needs needs_of_plan(const struct cogpu_read_run *run,
+                                       const cogpu_gpu_read_task *task) {
+    const cogpu_block_format *format = &task->plan->storage->format;
+    struct plan_needs needs = {.decoder =
+                                   cogpu_gpu_find_decoder(run->device->gpu, format->compression),
+                               .band_bytes = cogpu_slot_band_bytes(task->plan)};
+    if (needs.decoder && cogpu_task_decoded_bytes(task) <= COGPU_GPU_BLOCK_BYTES_MAX)
+        needs.scratch = cogpu_task_scratch(task, needs.decoder, run->job->count - 1);
+    return needs;
+}
+
+/* An estimate of what a task takes. If the device decodes it: stored bytes, decoded bytes, and
+ * scratch. Else decoded bytes; any block may have to be decoded by the CPU. */
 static void add_needs(struct read_needs *needs, const struct cogpu_read_run *run,
-                      const cogpu_gpu_read_task *task, uint64_t band_bytes) {
-    bool is_encoded =
-        cogpu_gpu_find_decoder(run->device->gpu, task->plan->storage->format.compression) != NULL;
+                      const cogpu_gpu_read_task *task, const struct plan_needs *plan) {
+    const bool is_encoded = plan->decoder != NULL;
     uint64_t stored = task->span.bytes, by_cpu = cogpu_gpu_align(cogpu_task_needed_bytes(task));
-    uint64_t decoded = 2 * (cogpu_gpu_align(cogpu_task_decoded_bytes(task)) + COGPU_GPU_ALIGN);
+    uint64_t decoded = cogpu_gpu_align(cogpu_task_decoded_bytes(task)) + 2 * COGPU_GPU_ALIGN;
     if (stored == 0)
-        stored = by_cpu = decoded = 0;
-    uint64_t need = is_encoded ? stored + decoded : by_cpu;
+        return;
+    uint64_t need = is_encoded ? stored + decoded + plan->scratch.best : by_cpu;
+    uint64_t alone = is_encoded ? stored + decoded + plan->scratch.alone : by_cpu;
     uint64_t pinned = max_u64(stored, by_cpu);
     needs->all += need;
     needs->all_pinned += is_encoded && !run->is_cpu_decoded ? stored : by_cpu;
-    needs->largest = max_u64(needs->largest, need + band_bytes);
-    needs->largest_pinned = max_u64(needs->largest_pinned, pinned + band_bytes);
+    needs->largest = max_u64(needs->largest, alone + plan->band_bytes);
+    needs->largest_pinned = max_u64(needs->largest_pinned, pinned + plan->band_bytes);
 }
 
-/* A small read is one batch in one slot. A large one is divided among all buffers. Its pinned
- * memory is twice what a batch needs on average. */
+/* A small read is one batch in one slot. A large one is divided among all buffers, but not into
+ * batches that take longer to decode than to copy. Its pinned memory is twice what a batch needs on
+ * average. */
 static struct cogpu_slot_sizes choose_sizes(const cogpu_gpu_device *device,
                                             const struct read_needs *needs) {
-    enum { SMALL_BYTES = 16 << 20 };
+    enum { SMALL_BYTES = 32 << 20, BATCH_BYTES = 48 << 20 };
     const uint64_t overhead = COGPU_SLOT_OVERHEAD + COGPU_STAGING;
     bool is_small = needs->all + overhead <= SMALL_BYTES;
-    uint64_t share = is_small ? needs->all + overhead : needs->all / COGPU_READ_BUFFERS;
+    uint64_t share =
+        is_small ? needs->all + overhead : max_u64(needs->all / COGPU_READ_BUFFERS, BATCH_BYTES);
+    const uint64_t most =
+        max_u64(device->budget / COGPU_READ_BUFFERS, min_u64(needs->largest, device->budget / 2));
     struct cogpu_slot_sizes sizes = {
-        .device = cogpu_slot_pool_size(max_u64(share, needs->largest), COGPU_BUFFER_LEAST_BYTES,
-                                       device->budget / COGPU_READ_BUFFERS)};
+        .device =
+            cogpu_slot_pool_size(max_u64(share, needs->largest), COGPU_BUFFER_LEAST_BYTES, most)};
     uint64_t batches = needs->all > sizes.device ? needs->all / sizes.device : 1;
     share = is_small ? needs->all_pinned + overhead : 2 * needs->all_pinned / batches;
+    const uint64_t pinned_most =
+        max_u64(COGPU_PINNED_MAX, min_u64(needs->largest_pinned, COGPU_PINNED_BLOCK_MAX));
     sizes.pinned =
         cogpu_slot_pool_size(max_u64(share, needs->largest_pinned), COGPU_PINNED_LEAST_BYTES,
-                             min_u64(sizes.device, COGPU_PINNED_MAX));
+                             min_u64(sizes.device, pinned_most));
     return sizes;
 }
 
 static void plan_slots(struct cogpu_read_run *run) {
     const cogpu_gpu_read_job *job = run->job;
     struct read_needs needs = {0};
-    uint64_t band_bytes = 0;
+    struct plan_needs plan = {0};
     run->bytes_left = 0;
     for (uint32_t i = 0; i < job->count; i++) {
         const cogpu_gpu_read_task *task = &job->tasks[i];
         if (i == 0 || task->plan != task[-1].plan) {
-            band_bytes = cogpu_slot_band_bytes(task->plan);
-            needs.all += band_bytes;
-            needs.all_pinned += band_bytes;
+            plan = needs_of_plan(run, task);
+            needs.all += plan.band_bytes;
+            needs.all_pinned += plan.band_bytes;
         }
         if (!task->repeats)
-            add_needs(&needs, run, task, band_bytes);
+            add_needs(&needs, run, task, &plan);
         run->bytes_left += task->span.bytes;
     }
-    needs.largest += COGPU_SLOT_OVERHEAD + COGPU_STAGING; /* to the first page boundary */
+    /* To the first page boundary; cuFile reads whole pages. */
+    needs.largest += COGPU_SLOT_OVERHEAD + COGPU_STAGING + 2 * COGPU_GDS_PAGE;
     needs.largest_pinned += COGPU_SLOT_OVERHEAD + COGPU_STAGING;
     run->sizes = choose_sizes(run->device, &needs);
 }

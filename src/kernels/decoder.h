@@ -79,22 +79,38 @@ typedef struct cogpu_gpu_batch {
     uint64_t scratch_bytes;                   /* at least `*least` of the decoder's scratch() */
 } cogpu_gpu_batch;
 
+/* Measured throughput of a decoder in decoded bytes per nanosecond. The read pipeline estimates
+ * from it whether the CPU decodes a small read faster, and decoders how they divide the work. */
+typedef struct cogpu_gpu_rates {
+    double cpu;       /* of one CPU thread */
+    double one;       /* of a block that one thread block decodes */
+    double many;      /* of so many such blocks that the device is full */
+    double few;       /* of blocks that many thread blocks decode each; 0: this decoder cannot */
+    double few_start; /* nanoseconds that it takes to divide blocks, however few there are */
+} cogpu_gpu_rates;
+
 /* A decoder: one for each compression that GPUs decode. */
 typedef struct cogpu_gpu_decoder {
-    /* Measured throughput in decoded bytes per nanosecond: of a single block on the GPU, and of one
-     * CPU thread. From these the read pipeline estimates whether the CPU decodes a small read
-     * faster. */
-    double gpu_bytes_per_ns, cpu_bytes_per_ns;
+    cogpu_gpu_rates rates;
     /* The kernels that it launches on every device, ended by NULL. It is not offered on a device
      * that lacks the shared memory for one of them. */
     const cogpu_kernel *const *kernels;
     /* Scratch memory in bytes for these blocks: the minimum, and what is needed for full speed.
-     * With less than that a decoder works in rounds: it decodes as many blocks at a time as fit. */
-    void (*scratch)(const cogpu_encoded_block *blocks, uint32_t count, uint64_t *least,
-                    uint64_t *best);
+     * With less than that a decoder works in rounds: it decodes as many blocks at a time as fit.
+     * `others` is that of the batch. */
+    void (*scratch)(const cogpu_encoded_block *blocks, uint32_t count, uint32_t others,
+                    uint64_t *least, uint64_t *best);
     /* Launches the kernels. An error is one of the launch; errors of blocks are in `statuses`. */
     cogpu_status (*decode)(const cogpu_gpu_batch *batch, cogpu_error *error);
 } cogpu_gpu_decoder;
+
+/* Estimated nanoseconds to decode blocks: each by one thread block, or by many. From the decoded
+ * bytes of all and of the largest. */
+double cogpu_gpu_many_time(const cogpu_gpu_rates *rates, double sum, double largest);
+double cogpu_gpu_few_time(const cogpu_gpu_rates *rates, double sum);
+/* Whether a batch is decoded faster if its blocks are divided. `others` is that of the batch. */
+bool cogpu_gpu_is_few(const cogpu_gpu_rates *rates, const cogpu_encoded_block *blocks,
+                      uint32_t count, uint32_t others);
 
 /* The decoder of a TIFF compression number; NULL if there is none, or none that this GPU can run.
  */

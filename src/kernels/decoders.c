@@ -22,3 +22,27 @@ const cogpu_gpu_decoder *cogpu_gpu_find_decoder(const cogpu_gpu *gpu, uint32_t c
     const cogpu_gpu_decoder *decoder = decoder_of(compression);
     return decoder && cogpu_gpu_can_run(gpu, decoder->kernels) ? decoder : NULL;
 }
+
+/* ---- estimates ----------------------------------------------------------------------------- */
+
+double cogpu_gpu_many_time(const cogpu_gpu_rates *rates, double sum, double largest) {
+    const double alone = largest / rates->one, together = sum / rates->many;
+    return alone > together ? alone : together;
+}
+
+double cogpu_gpu_few_time(const cogpu_gpu_rates *rates, double sum) {
+    return rates->few_start + sum / rates->few;
+}
+
+/* The others are taken to be like these blocks. */
+bool cogpu_gpu_is_few(const cogpu_gpu_rates *rates, const cogpu_encoded_block *blocks,
+                      uint32_t count, uint32_t others) {
+    double largest = 0, sum = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        largest = blocks[i].capacity > largest ? blocks[i].capacity : largest;
+        sum += blocks[i].capacity;
+    }
+    sum *= 1 + (double)others / count;
+    return rates->few > 0 &&
+           cogpu_gpu_few_time(rates, sum) < cogpu_gpu_many_time(rates, sum, largest);
+}

@@ -1,6 +1,6 @@
 /*
- * Fuzz target of a GPU decoder, on the emulator: for any stream it stays inside its memory and
- * keeps the contract of kernels/decoder.h, which gpu_contract.h checks.
+ * Fuzz target of the GPU decoders of a compression, on the emulator: for any stream it stays inside
+ * its memory and keeps the contract of kernels/decoder.h, which gpu_contract.h checks.
  *
  * Input:
  *
@@ -16,7 +16,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
 
-/* Aborts if the decoder breaks its contract for this input. */
+/* Aborts if a decoder of this compression breaks its contract for this input. */
 int fuzz_decoder(uint32_t compression, const uint8_t *data, size_t bytes);
 
 #endif

@@ -21,11 +21,6 @@ with cogpu.open(sys.argv[1]) as file, cogpu.Context(use_nvjpeg_hardware=1, devic
     print(file.last_result.device_blocks, file.last_result.blocks)
     window = dict(window=(30, 9, 90, 50), bands=[1])
     assert reference.same(file.read(device=cogpu.EMU, context=context, **window), file.read(**window))
-    windows = [dict(window=(x, y, 60, 40)) for x, y in ((0, 0), (30, 20), (5, 9), (60, 24), (31, 20))]
-    found, failure = cogpu.read_many([(file, window) for window in windows], context, cogpu.EMU)
-    assert failure is None
-    for (_, pixels), window in zip(found, windows):  # which share blocks
-        assert reference.same(pixels, file.read(**window))
 """
 
 

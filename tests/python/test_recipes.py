@@ -94,8 +94,9 @@ KERNEL(cogpu_kernel_toy_decode, struct cogpu_toy_decode_args, struct nothing_sha
 DECODE_LAUNCH = """
 #include "kernels/toy/toy_decode_args.h"
 extern const cogpu_kernel cogpu_kernel_toy_decode;
-static void toy_scratch(const cogpu_encoded_block *blocks, uint32_t count, uint64_t *least, uint64_t *best) {
-    (void)blocks, (void)count;
+static void toy_scratch(const cogpu_encoded_block *blocks, uint32_t count, uint32_t others, uint64_t *least,
+                        uint64_t *best) {
+    (void)blocks, (void)count, (void)others;
     *least = *best = 0;
 }
 static cogpu_status toy_decode(const cogpu_gpu_batch *batch, cogpu_error *error) {
@@ -103,7 +104,8 @@ static cogpu_status toy_decode(const cogpu_gpu_batch *batch, cogpu_error *error)
     return batch->gpu->calls->launch(batch->gpu, &cogpu_kernel_toy_decode, batch->count, &args, batch->stream, error);
 }
 static const cogpu_kernel *const kernels[] = {&cogpu_kernel_toy_decode, NULL};
-const cogpu_gpu_decoder cogpu_gpu_toy = {1, 1, kernels, toy_scratch, toy_decode};
+const cogpu_gpu_decoder cogpu_gpu_toy = {
+    .rates = {.cpu = 1, .one = 1, .many = 100}, .kernels = kernels, .scratch = toy_scratch, .decode = toy_decode};
 """
 ENCODE_ARGS = """
 #include "kernels/encoder.h"

@@ -1,9 +1,17 @@
 #include "support/gpu_contract.h"
 
-const gpu_codec gpu_codecs[GPU_CODECS] = {{"deflate", COMPRESSION_DEFLATE, UINT32_MAX},
-                                          {"zstd", COMPRESSION_ZSTD, UINT32_MAX},
-                                          {"lzw", COMPRESSION_LZW, 1u << COGPU_GPU_UNSUPPORTED},
-                                          {"packbits", COMPRESSION_PACKBITS, 0}};
+#include "support/few_decoder.h"
+
+const gpu_codec gpu_codecs[GPU_CODECS] = {
+    {"deflate", COMPRESSION_DEFLATE, UINT32_MAX, NULL},
+    {"deflate-few", COMPRESSION_DEFLATE, UINT32_MAX, &few_decoder},
+    {"zstd", COMPRESSION_ZSTD, UINT32_MAX, NULL},
+    {"lzw", COMPRESSION_LZW, 1u << COGPU_GPU_UNSUPPORTED, NULL},
+    {"packbits", COMPRESSION_PACKBITS, 0, NULL}};
+
+const cogpu_gpu_decoder *gpu_codec_decoder(const gpu_codec *codec, const cogpu_gpu *gpu) {
+    return codec->decoder ? codec->decoder : cogpu_gpu_find_decoder(gpu, codec->compression);
+}
 
 const gpu_codec *gpu_find_codec(uint32_t compression) {
     for (int i = 0; i < GPU_CODECS; i++)

@@ -13,10 +13,13 @@ typedef struct gpu_codec {
     const char *name;
     uint32_t compression;
     uint32_t may_refuse; /* bits of the statuses allowed for streams that the CPU codec accepts */
+    const cogpu_gpu_decoder *decoder; /* NULL: that of the compression */
 } gpu_codec;
 
-enum { GPU_CODECS = 4 };
+enum { GPU_CODECS = 5 };
 extern const gpu_codec gpu_codecs[GPU_CODECS];
+
+const cogpu_gpu_decoder *gpu_codec_decoder(const gpu_codec *codec, const cogpu_gpu *gpu);
 
 /* NULL: no such codec, or it is built without the CPU codec's library. */
 const gpu_codec *gpu_find_codec(uint32_t compression);

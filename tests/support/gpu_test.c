@@ -58,7 +58,7 @@ bool gpu_test_decode(cogpu_gpu *gpu, const cogpu_gpu_decoder *decoder, gpu_strea
         memcpy(stored + blocks[i].in, streams[i].in, streams[i].in_bytes);
     memset(decoded, GPU_TEST_GUARD, out_bytes);
     memset(statuses, 0xFF, count * sizeof *statuses);
-    decoder->scratch(blocks, count, &least, &best);
+    decoder->scratch(blocks, count, 0, &least, &best);
 
     cogpu_error error;
     void *memory[5];

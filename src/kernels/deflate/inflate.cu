@@ -41,9 +41,9 @@
  *     inflate_header.h   dynamic codes (3.2.7)        inflate_block.h    strides, deflate blocks
  */
 #include "kernels/deflate/inflate_block.h"
+#include "kernels/deflate/inflate_zlib.h"
 
-/* Adler-32 (RFC 1950, 8.2) of the n bytes written: a = 1 + sum(byte), b = sum of all values of a.
- * By all threads. */
+/* Adler-32 of the bytes written. By all threads. */
 DEVICE_FN uint32_t finish_adler32(struct inflate_shared *s, const struct inflate_stream *stream) {
     uint32_t sum = warp_sum(stream->sum), weighted = warp_sum(stream->weighted);
     if (lane_index() == 0) {
@@ -57,22 +57,7 @@ DEVICE_FN uint32_t finish_adler32(struct inflate_shared *s, const struct inflate
         weighted += s->weighted_sums[i];
     }
     sync_block();
-    /* The byte at i is in the last n - i values of a, the initial 1 in all of them:
-     * b = n * (1 + sum(byte)) - sum(i * byte). */
-    uint32_t count = stream->produced % ADLER_MODULUS, a = sum % ADLER_MODULUS;
-    uint32_t b = (count * (1 + a) % ADLER_MODULUS + ADLER_MODULUS - weighted % ADLER_MODULUS) %
-                 ADLER_MODULUS;
-    return b << 16 | (1 + a) % ADLER_MODULUS;
-}
-
-DEVICE_FN uint32_t load_be32(const uint8_t *at) {
-    return (uint32_t)at[0] << 24 | (uint32_t)at[1] << 16 | (uint32_t)at[2] << 8 | at[3];
-}
-
-/* CMF and FLG (RFC 1950, 2.2): deflate, window up to 32 KiB, no preset dictionary. */
-DEVICE_FN bool is_zlib_header(uint32_t method, uint32_t flags) {
-    return (method << 8 | flags) % 31 == 0 && (method & 15) == 8 && method >> 4 <= 7 &&
-           (flags & 0x20) == 0;
+    return adler32_of_sums(stream->produced, sum, weighted);
 }
 
 /* Decodes a zlib stream. Returns a block status. By all threads. */
@@ -82,7 +67,8 @@ DEVICE_FN uint32_t decode_zlib_stream(struct inflate_shared *s, const cogpu_enco
     /* Bits count from the 16-byte boundary at or before the stream. A stream has 2 bytes of header
      * and 4 of Adler-32 around the deflate data. */
     uint32_t skew = (uint32_t)((uintptr_t)in & 15), in_bytes = block->in_bytes;
-    if (in_bytes < 6 || in_bytes > COGPU_GPU_BLOCK_BYTES_MAX || block->capacity > COGPU_GPU_BLOCK_BYTES_MAX)
+    if (in_bytes < 6 || in_bytes > COGPU_GPU_BLOCK_BYTES_MAX ||
+        block->capacity > COGPU_GPU_BLOCK_BYTES_MAX)
         return COGPU_GPU_TRUNCATED;
     if (!is_zlib_header(in[0], in[1]))
         return COGPU_GPU_MALFORMED;
@@ -107,7 +93,8 @@ DEVICE_FN uint32_t decode_zlib_stream(struct inflate_shared *s, const cogpu_enco
     if (stream.produced < block->required)
         return COGPU_GPU_TOO_SHORT;
     const uint8_t *sum = s->input.quads + (stream.bit + 7) / 8;
-    return finish_adler32(s, &stream) == load_be32(sum) ? COGPU_GPU_DECODED : COGPU_GPU_CHECKSUM_MISMATCH;
+    return finish_adler32(s, &stream) == load_be32(sum) ? COGPU_GPU_DECODED
+                                                        : COGPU_GPU_CHECKSUM_MISMATCH;
 }
 
 KERNEL(cogpu_kernel_inflate, struct cogpu_inflate_args, struct inflate_shared, THREADS,
@@ -123,6 +110,8 @@ KERNEL(cogpu_kernel_inflate, struct cogpu_inflate_args, struct inflate_shared, T
         uint32_t block = shared->block;
         if (block >= args->count)
             return;
+        if (args->is_retry && args->statuses[block] == COGPU_GPU_DECODED)
+            continue;
         uint32_t block_status =
             decode_zlib_stream(shared, &args->blocks[block], args->stored, args->decoded, records);
         if (thread_index() == 0)

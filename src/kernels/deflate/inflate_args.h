@@ -19,6 +19,7 @@ struct cogpu_inflate_args {
     uint32_t *next_block; /* work queue, zeroed: index of the next TIFF block */
     uint16_t *records;    /* COGPU_INFLATE_RECORDS_BYTES for each thread block */
     uint32_t count;       /* TIFF blocks */
+    bool is_retry;        /* those whose status is COGPU_GPU_DECODED already are skipped */
 };
 
 #endif

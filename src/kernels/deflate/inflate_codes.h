@@ -100,11 +100,9 @@ DEVICE_FN uint32_t find_symbol(const struct canonical_code *code, const uint16_t
                   ((bits - code->limits[length - 1]) >> (CODE_BITS_MAX - length))];
 }
 
-/* Where the symbols of a code begin in s->sorted. */
+/* Where the symbols of a code begin in codes.sorted. */
 DEVICE_FN uint32_t sorted_start(uint32_t which) {
-    return which == LITLEN_CODE     ? 0
-           : which == DISTANCE_CODE ? LITLEN_SYMBOLS
-                                    : LITLEN_SYMBOLS + DISTANCE_SYMBOLS;
+    return which == LITLEN_CODE ? 0 : LITLEN_SYMBOLS;
 }
 
 DEVICE_FN uint32_t make_entry(uint32_t bits, uint32_t extra, uint32_t flag, uint32_t base) {
@@ -145,7 +143,7 @@ DEVICE_FN uint32_t distance_entry(uint32_t symbol) {
  * consumed. Without branches, so that the compiler can interleave several. */
 DEVICE_FN uint32_t find_entry(const struct inflate_shared *s, uint32_t which, uint32_t bits,
                               uint32_t bits_taken) {
-    const struct canonical_code *code = &s->codes[which];
+    const struct canonical_code *code = &s->codes.canonical[which];
     uint32_t found_length = find_code_length(code, bits),
              length = min_u32(found_length, CODE_BITS_MAX);
     uint32_t rank = (bits - code->limits[length - 1]) >> (CODE_BITS_MAX - length);
@@ -167,9 +165,9 @@ DEVICE_FN_BIG uint32_t find_long_entry(const struct inflate_shared *s, uint32_t 
  * reversal. */
 DEVICE_FN uint32_t root_entry(const struct inflate_shared *s, uint32_t which, uint32_t index) {
     uint32_t bits = reverse_bits32(index) >> (32 - CODE_BITS_MAX),
-             limit = s->codes[which].limits[ROOT_BITS];
+             limit = s->codes.canonical[which].limits[ROOT_BITS];
     uint32_t entry = find_entry(s, which, bits, 0);
-    uint32_t subtable = (bits - limit) >> SUBTABLE_BITS_MAX << s->subtable_bits;
+    uint32_t subtable = (bits - limit) >> SUBTABLE_BITS_MAX << s->codes.subtable_bits;
     uint32_t longer = which == LITLEN_CODE && subtable < SUBTABLE_ENTRIES
                           ? make_entry(ROOT_BITS, 0, IS_SUBTABLE, SUBTABLES + subtable)
                           : make_entry(1, 0, IS_LONG, 0);
@@ -178,22 +176,25 @@ DEVICE_FN uint32_t root_entry(const struct inflate_shared *s, uint32_t which, ui
 
 /* Entry `index` of all subtables. */
 DEVICE_FN uint32_t subtable_entry(const struct inflate_shared *s, uint32_t index) {
-    uint32_t subtable = index >> s->subtable_bits, rest = index - (subtable << s->subtable_bits);
-    uint32_t bits = s->codes[LITLEN_CODE].limits[ROOT_BITS] + (subtable << SUBTABLE_BITS_MAX) +
+    uint32_t subtable = index >> s->codes.subtable_bits,
+             rest = index - (subtable << s->codes.subtable_bits);
+    uint32_t bits = s->codes.canonical[LITLEN_CODE].limits[ROOT_BITS] +
+                    (subtable << SUBTABLE_BITS_MAX) +
                     (reverse_bits32(rest) >> (32 - SUBTABLE_BITS_MAX));
     return find_entry(s, LITLEN_CODE, bits, ROOT_BITS);
 }
 
-/* Builds both codes from s->lengths. False if one is invalid, or the end of block (256) has no
+/* Builds both codes from their lengths. False if one is invalid, or the end of block (256) has no
  * code. By one warp. */
-DEVICE_FN bool build_codes(struct inflate_shared *s, uint32_t literals, uint32_t distances) {
-    struct canonical_code *code = &s->codes[LITLEN_CODE];
-    if (!build_canonical_code(code, s->sorted, s->lengths, literals, false) || s->lengths[256] == 0)
+DEVICE_FN bool build_codes(struct block_codes *codes, const uint8_t *lengths, uint32_t literals,
+                           uint32_t distances) {
+    struct canonical_code *code = &codes->canonical[LITLEN_CODE];
+    if (!build_canonical_code(code, codes->sorted, lengths, literals, false) || lengths[256] == 0)
         return false;
     if (lane_index() == 0)
-        s->subtable_bits = code->longest > ROOT_BITS ? code->longest - ROOT_BITS : 0;
-    return build_canonical_code(&s->codes[DISTANCE_CODE], s->sorted + LITLEN_SYMBOLS,
-                                s->lengths + literals, distances, true);
+        codes->subtable_bits = code->longest > ROOT_BITS ? code->longest - ROOT_BITS : 0;
+    return build_canonical_code(&codes->canonical[DISTANCE_CODE], codes->sorted + LITLEN_SYMBOLS,
+                                lengths + literals, distances, true);
 }
 
 DEVICE_FN void fill_root_table(struct inflate_shared *s, uint32_t which, uint32_t table) {
@@ -210,13 +211,14 @@ DEVICE_FN void fill_root_table(struct inflate_shared *s, uint32_t which, uint32_
 /* Builds the decoding tables of both codes. By all threads, after a barrier. */
 DEVICE_FN void build_tables(struct inflate_shared *s) {
     for (uint32_t i = thread_index(); i < LITLEN_SYMBOLS + DISTANCE_SYMBOLS; i += THREADS)
-        s->entries[i] =
-            i < LITLEN_SYMBOLS ? litlen_entry(s->sorted[i]) : distance_entry(s->sorted[i]);
+        s->entries[i] = i < LITLEN_SYMBOLS ? litlen_entry(s->codes.sorted[i])
+                                           : distance_entry(s->codes.sorted[i]);
     sync_block();
     fill_root_table(s, LITLEN_CODE, 0);
     fill_root_table(s, DISTANCE_CODE, DISTANCE_ROOT);
-    uint32_t subtables = (CODE_END - s->codes[LITLEN_CODE].limits[ROOT_BITS]) >> SUBTABLE_BITS_MAX;
-    uint32_t entries_used = min_u32(subtables << s->subtable_bits, SUBTABLE_ENTRIES);
+    uint32_t subtables =
+        (CODE_END - s->codes.canonical[LITLEN_CODE].limits[ROOT_BITS]) >> SUBTABLE_BITS_MAX;
+    uint32_t entries_used = min_u32(subtables << s->codes.subtable_bits, SUBTABLE_ENTRIES);
     for (uint32_t i = thread_index(); i < entries_used; i += THREADS)
         s->table[SUBTABLES + i] = subtable_entry(s, i);
     sync_block();

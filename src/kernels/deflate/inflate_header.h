@@ -44,24 +44,25 @@ DEVICE_FN uint32_t precode_entry(uint32_t symbol, uint32_t bits) {
 
 /* Reads `count` precode lengths from `bit` on and builds the precode's table. Returns the bit after
  * them, 0 if the precode is invalid. By one warp. */
-DEVICE_FN uint32_t read_precode(struct inflate_shared *s, uint32_t bit, uint32_t count) {
+DEVICE_FN uint32_t read_precode(struct block_header *h, const uint32_t *stage, uint32_t bit,
+                                uint32_t count) {
     uint32_t lane = lane_index();
-    struct canonical_code *code = &s->codes[PRECODE];
-    uint16_t *sorted = s->sorted + sorted_start(PRECODE);
-    s->precode_lengths[lane] = 0;
+    struct canonical_code *code = &h->precode;
+    uint16_t *sorted = h->sorted;
+    h->precode_lengths[lane] = 0;
     sync_warp();
     if (lane < count)
-        s->precode_lengths[precode_order[lane]] = peek_bits_at(s->stage, bit + 3 * lane) & 7;
+        h->precode_lengths[precode_order[lane]] = peek_bits_at(stage, bit + 3 * lane) & 7;
     sync_warp();
-    if (!build_canonical_code(code, sorted, s->precode_lengths, PRECODE_SYMBOLS, false))
+    if (!build_canonical_code(code, sorted, h->precode_lengths, PRECODE_SYMBOLS, false))
         return 0;
     sync_warp();
     /* An invalid code counts as one bit and one length, so that loops advance. */
     for (uint32_t i = lane; i < 128; i += WARP) {
         uint32_t bits = reverse_bits32(i) >> (32 - CODE_BITS_MAX),
                  length = find_code_length(code, bits);
-        s->precode[i] = length <= 7 ? precode_entry(find_symbol(code, sorted, bits, length), length)
-                                    : 1 | INVALID_LENGTH << 8 | 1 << 16;
+        h->table[i] = length <= 7 ? precode_entry(find_symbol(code, sorted, bits, length), length)
+                                  : 1 | INVALID_LENGTH << 8 | 1 << 16;
     }
     sync_warp();
     return bit + 3 * count;
@@ -75,14 +76,14 @@ DEVICE_FN uint32_t repeat_count(uint32_t entry, uint32_t bits) {
 
 /* Decodes code lengths that begin between two bits, only to count them. Returns the bit where it
  * ends. */
-DEVICE_FN uint32_t count_code_lengths(const struct inflate_shared *s, uint32_t from, uint32_t to,
-                                      uint32_t *count) {
-    struct bit_reader reader = open_reader(s->stage, from);
+DEVICE_FN uint32_t count_code_lengths(const struct block_header *h, const uint32_t *stage,
+                                      uint32_t from, uint32_t to, uint32_t *count) {
+    struct bit_reader reader = open_reader(stage, from);
     *count = 0;
     while (reader.bit < to) {
-        uint32_t bits = peek_bits(&reader), entry = s->precode[bits & 127];
+        uint32_t bits = peek_bits(&reader), entry = h->table[bits & 127];
         *count += repeat_count(entry, bits);
-        skip_bits(&reader, s->stage, entry & 31);
+        skip_bits(&reader, stage, entry & 31);
     }
     return reader.bit;
 }
@@ -90,18 +91,18 @@ DEVICE_FN uint32_t count_code_lengths(const struct inflate_shared *s, uint32_t f
 /* Stores the code lengths of a segment from index `at` on, none from `total` on. A repetition
  * stores its first length only; the others stay REPEAT_PREVIOUS. False if a code is invalid or
  * repeats beyond `total`. Sets *end to the bit after the last length, if it is in this segment. */
-DEVICE_FN bool store_code_lengths(struct inflate_shared *s, uint32_t from, uint32_t to, uint32_t at,
-                                  uint32_t total, uint32_t *end) {
-    struct bit_reader reader = open_reader(s->stage, from);
+DEVICE_FN bool store_code_lengths(struct block_header *h, const uint32_t *stage, uint32_t from,
+                                  uint32_t to, uint32_t at, uint32_t total, uint32_t *end) {
+    struct bit_reader reader = open_reader(stage, from);
     bool is_good = true;
     while (reader.bit < to && at < total) {
-        uint32_t bits = peek_bits(&reader), entry = s->precode[bits & 127];
+        uint32_t bits = peek_bits(&reader), entry = h->table[bits & 127];
         uint32_t repetitions = repeat_count(entry, bits), length = entry >> 8 & 0xFF;
         is_good = is_good && length != INVALID_LENGTH && repetitions <= total - at;
         if (length != REPEAT_PREVIOUS)
-            s->lengths[at] = (uint8_t)length;
+            h->lengths[at] = (uint8_t)length;
         at += repetitions;
-        skip_bits(&reader, s->stage, entry & 31);
+        skip_bits(&reader, stage, entry & 31);
         if (at >= total)
             *end = reader.bit;
     }
@@ -109,17 +110,17 @@ DEVICE_FN bool store_code_lengths(struct inflate_shared *s, uint32_t from, uint3
 }
 
 /* Replaces each REPEAT_PREVIOUS by the length before it. False if there is none. By one warp. */
-DEVICE_FN bool resolve_repeats(struct inflate_shared *s, uint32_t total) {
+DEVICE_FN bool resolve_repeats(struct block_header *h, uint32_t total) {
     uint32_t lane = lane_index(), before = REPEAT_PREVIOUS;
     bool is_good = true;
     for (uint32_t first = 0; first < total; first += WARP) {
-        uint32_t i = first + lane, length = i < total ? s->lengths[i] : 0;
+        uint32_t i = first + lane, length = i < total ? h->lengths[i] : 0;
         uint32_t known = warp_ballot(length != REPEAT_PREVIOUS) & (0xFFFFFFFFu >> (31 - lane));
         uint32_t found = warp_read(length, known ? 31 - leading_zeros(known) : 0);
         length = known ? found : before;
         is_good = is_good && length != REPEAT_PREVIOUS;
         if (i < total)
-            s->lengths[i] = (uint8_t)length;
+            h->lengths[i] = (uint8_t)length;
         before = warp_read(length, WARP - 1);
     }
     return warp_all(is_good);
@@ -129,31 +130,32 @@ DEVICE_FN bool resolve_repeats(struct inflate_shared *s, uint32_t total) {
  *
  * Lane 0 begins at a true code. A lane whose start differs from the end of the lane before it
  * decodes again from there, until all agree: at most 32 passes, usually one or two. */
-DEVICE_FN uint32_t read_code_lengths(struct inflate_shared *s, uint32_t bit, uint32_t total) {
+DEVICE_FN uint32_t read_code_lengths(struct block_header *h, const uint32_t *stage, uint32_t bit,
+                                     uint32_t total) {
     uint32_t lane = lane_index();
     for (uint32_t i = lane; i < total; i += WARP)
-        s->lengths[i] = REPEAT_PREVIOUS;
+        h->lengths[i] = REPEAT_PREVIOUS;
     sync_warp();
     for (uint32_t done = 0; done < total;) {
         uint32_t start = bit + lane * HEADER_SEGMENT_BITS, to = start + HEADER_SEGMENT_BITS, count,
                  exit = 0;
         uint32_t lead_in = min_u32(lane * HEADER_SEGMENT_BITS, HEADER_LEAD_IN_BITS);
-        uint32_t from = count_code_lengths(s, start - lead_in, start, &count);
+        uint32_t from = count_code_lengths(h, stage, start - lead_in, start, &count);
         bool must_decode = true;
         for (uint32_t pass = 0; pass <= WARP && warp_any(must_decode); pass++) {
             if (must_decode)
-                exit = count_code_lengths(s, from, to, &count);
+                exit = count_code_lengths(h, stage, from, to, &count);
             uint32_t true_start = warp_read_up(exit, 1);
             must_decode = lane > 0 && true_start != from;
             from = must_decode ? true_start : from;
         }
         uint32_t counts = warp_scan(count), end = 0;
-        if (!warp_all(store_code_lengths(s, from, to, done + counts - count, total, &end)))
+        if (!warp_all(store_code_lengths(h, stage, from, to, done + counts - count, total, &end)))
             return 0;
         uint32_t last = warp_max(end);
         if (last > 0) {
             sync_warp();
-            return resolve_repeats(s, total) ? last : 0;
+            return resolve_repeats(h, total) ? last : 0;
         }
         done += warp_read(counts, WARP - 1);
         bit = warp_read(exit, WARP - 1);
@@ -161,25 +163,47 @@ DEVICE_FN uint32_t read_code_lengths(struct inflate_shared *s, uint32_t bit, uin
     return 0;
 }
 
-/* Reads the codes of a deflate block, fixed (3.2.6) or dynamic: HLIT + 257 literals and lengths,
- * HDIST + 1 distances, HCLEN + 4 precode lengths. Returns the bit after the header, 0 if it is
- * malformed. More than 286 literal or 30 distance symbols are refused, as libdeflate does.
- * By one warp. */
-DEVICE_FN uint32_t read_block_codes(struct inflate_shared *s, uint32_t bit, bool is_fixed) {
-    uint32_t counts = peek_bits_at(s->stage, bit), end = 0;
-    uint32_t literals = is_fixed ? LITLEN_SYMBOLS : 257 + (counts & 31);
-    uint32_t distances = is_fixed ? DISTANCE_SYMBOLS : 1 + (counts >> 5 & 31);
-    if (is_fixed) {
-        for (uint32_t i = lane_index(); i < LITLEN_SYMBOLS + DISTANCE_SYMBOLS; i += WARP)
-            s->lengths[i] = i < 144 ? 8 : i < 256 ? 9 : i < 280 ? 7 : i < LITLEN_SYMBOLS ? 8 : 5;
-        end = bit;
-    } else if (literals <= 286 && distances <= 30) {
-        end = read_precode(s, bit + 14, 4 + (counts >> 10 & 15));
+/* Numbers of code lengths in a header. */
+struct symbol_counts {
+    uint32_t literals, distances;
+};
+
+/* Those of a dynamic header: HLIT + 257 literals and lengths, HDIST + 1 distances. */
+DEVICE_FN struct symbol_counts read_symbol_counts(const uint32_t *stage, uint32_t bit) {
+    uint32_t bits = peek_bits_at(stage, bit);
+    struct symbol_counts counts = {257 + (bits & 31), 1 + (bits >> 5 & 31)};
+    return counts;
+}
+
+/* Reads the code lengths of a dynamic header, after HCLEN + 4 precode lengths. Returns the bit
+ * after the header, 0 if it is malformed. More than 286 literal or 30 distance symbols are refused,
+ * as libdeflate does. By one warp. */
+DEVICE_FN uint32_t read_dynamic_lengths(struct block_header *h, const uint32_t *stage, uint32_t bit,
+                                        struct symbol_counts counts) {
+    uint32_t end = 0;
+    if (counts.literals <= 286 && counts.distances <= 30) {
+        end = read_precode(h, stage, bit + 14, 4 + (peek_bits_at(stage, bit) >> 10 & 15));
         if (end > 0)
-            end = read_code_lengths(s, end, literals + distances);
+            end = read_code_lengths(h, stage, end, counts.literals + counts.distances);
     }
+    return end;
+}
+
+/* Reads the codes of a deflate block, fixed (3.2.6) or dynamic. Returns the bit after the header, 0
+ * if it is malformed. By one warp. */
+DEVICE_FN uint32_t read_block_codes(struct block_codes *codes, struct block_header *h,
+                                    const uint32_t *stage, uint32_t bit, bool is_fixed) {
+    struct symbol_counts counts = read_symbol_counts(stage, bit);
+    uint32_t end = bit;
+    counts.literals = is_fixed ? LITLEN_SYMBOLS : counts.literals;
+    counts.distances = is_fixed ? DISTANCE_SYMBOLS : counts.distances;
+    if (is_fixed)
+        for (uint32_t i = lane_index(); i < LITLEN_SYMBOLS + DISTANCE_SYMBOLS; i += WARP)
+            h->lengths[i] = i < 144 ? 8 : i < 256 ? 9 : i < 280 ? 7 : i < LITLEN_SYMBOLS ? 8 : 5;
+    else
+        end = read_dynamic_lengths(h, stage, bit, counts);
     sync_warp();
-    return end > 0 && build_codes(s, literals, distances) ? end : 0;
+    return end > 0 && build_codes(codes, h->lengths, counts.literals, counts.distances) ? end : 0;
 }
 
 #endif

@@ -1,9 +1,12 @@
 /*
  * Deflate decoder on the host side: scratch memory and launch of the kernel in inflate.cu. As many
  * thread blocks are launched as the device runs at once; they take TIFF blocks from a work queue.
+ * Few large streams are decoded by inflate_few_launch.c first. inflate.cu then decodes those that
+ * it left, in the same scratch memory.
  */
 #include "base/math.h"
 #include "kernels/deflate/inflate_args.h"
+#include "kernels/deflate/inflate_few_launch.h"
 
 extern const cogpu_kernel cogpu_kernel_inflate;
 
@@ -12,19 +15,24 @@ extern const cogpu_kernel cogpu_kernel_inflate;
  * limited to a quarter of the output. */
 enum { QUEUE_BYTES = COGPU_GPU_ALIGN, THREAD_BLOCKS_MAX = 640, OUTPUT_PER_SCRATCH = 4 };
 
-static void inflate_scratch(const cogpu_encoded_block *blocks, uint32_t count, uint64_t *least,
-                            uint64_t *best) {
+static uint64_t thread_blocks_max(const cogpu_encoded_block *blocks, uint32_t count) {
     uint64_t output_bytes = 0;
     for (uint32_t i = 0; i < count; i++)
         output_bytes += blocks[i].capacity;
-    uint64_t thread_blocks =
-        min_u64(min_u64(count, THREAD_BLOCKS_MAX),
-                1 + output_bytes / OUTPUT_PER_SCRATCH / COGPU_INFLATE_RECORDS_BYTES);
-    *least = QUEUE_BYTES + COGPU_INFLATE_RECORDS_BYTES;
-    *best = QUEUE_BYTES + thread_blocks * COGPU_INFLATE_RECORDS_BYTES;
+    return min_u64(min_u64(count, THREAD_BLOCKS_MAX),
+                   1 + output_bytes / OUTPUT_PER_SCRATCH / COGPU_INFLATE_RECORDS_BYTES);
 }
 
-static cogpu_status inflate_decode(const cogpu_gpu_batch *batch, cogpu_error *error) {
+static void inflate_scratch(const cogpu_encoded_block *blocks, uint32_t count, uint32_t others,
+                            uint64_t *least, uint64_t *best) {
+    *least = QUEUE_BYTES + COGPU_INFLATE_RECORDS_BYTES;
+    *best = QUEUE_BYTES + thread_blocks_max(blocks, count) * COGPU_INFLATE_RECORDS_BYTES;
+    if (cogpu_gpu_is_few(&cogpu_gpu_inflate.rates, blocks, count, others))
+        *best =
+            max_u64(*best, cogpu_inflate_few_scratch(blocks, count, &cogpu_inflate_few_defaults));
+}
+
+cogpu_status cogpu_inflate_each(const cogpu_gpu_batch *batch, bool is_retry, cogpu_error *error) {
     cogpu_gpu *gpu = batch->gpu;
     const struct cogpu_inflate_args args = {.blocks = batch->device_blocks,
                                             .stored = batch->stored,
@@ -33,7 +41,8 @@ static cogpu_status inflate_decode(const cogpu_gpu_batch *batch, cogpu_error *er
                                             .next_block = (uint32_t *)(void *)batch->scratch,
                                             .records =
                                                 (uint16_t *)(void *)(batch->scratch + QUEUE_BYTES),
-                                            .count = batch->count};
+                                            .count = batch->count,
+                                            .is_retry = is_retry};
     const uint64_t resident = gpu->multiprocessors * cogpu_kernel_inflate.per_multiprocessor;
     const uint64_t fit = (batch->scratch_bytes - QUEUE_BYTES) / COGPU_INFLATE_RECORDS_BYTES;
     const uint64_t thread_blocks = min_u64(min_u64(resident, fit), batch->count);
@@ -42,6 +51,20 @@ static cogpu_status inflate_decode(const cogpu_gpu_batch *batch, cogpu_error *er
                               batch->stream, error);
 }
 
+static cogpu_status inflate_decode(const cogpu_gpu_batch *batch, cogpu_error *error) {
+    const struct cogpu_inflate_few_sizes *sizes = &cogpu_inflate_few_defaults;
+    const bool is_divided =
+        cogpu_gpu_is_few(&cogpu_gpu_inflate.rates, batch->blocks, batch->count, batch->others) &&
+        cogpu_inflate_few_can_decode(batch, sizes);
+    if (is_divided)
+        TRY(cogpu_inflate_few_decode(batch, sizes, error));
+    return cogpu_inflate_each(batch, is_divided, error);
+}
+
 static const cogpu_kernel *const kernels[] = {&cogpu_kernel_inflate, NULL};
 
-const cogpu_gpu_decoder cogpu_gpu_inflate = {0.6, 0.45, kernels, inflate_scratch, inflate_decode};
+const cogpu_gpu_decoder cogpu_gpu_inflate = {
+    .rates = {.cpu = 0.6, .one = 0.6, .many = 130, .few = 80, .few_start = 300e3},
+    /* of an H200 */ .kernels = kernels,
+    .scratch = inflate_scratch,
+    .decode = inflate_decode};

@@ -7,7 +7,18 @@
 #include "kernels/deflate/inflate_args.h"
 #include "kernels/simt.h"
 
-enum { THREADS = COGPU_INFLATE_THREADS, WARPS = THREADS / WARP };
+/* Sizes of the shared memory of inflate.cu. Other kernels define theirs before they include this.
+ */
+#ifndef INFLATE_THREADS
+#define INFLATE_THREADS      COGPU_INFLATE_THREADS
+#define INFLATE_SEGMENT_BITS 408
+#define INFLATE_SLICE_BYTES  12288
+#endif
+#ifndef INFLATE_SEGMENT_BITS_MIN
+#define INFLATE_SEGMENT_BITS_MIN 72
+#endif
+
+enum { THREADS = INFLATE_THREADS, WARPS = THREADS / WARP };
 
 /* Thread blocks whose shared memory fits on a multiprocessor of 228 KiB. With 164 KiB (compute
  * capability 8.0) they are 2, which then have more registers. */
@@ -19,7 +30,7 @@ enum { PER_MULTIPROCESSOR = 4 };
 
 /* Bits of a thread's segment (an odd number of bytes: see choose_segment_bits), and of the lead-in
  * on which it synchronises. Both adapt to the stream within these limits. */
-enum { SEGMENT_BITS_MIN = 72, SEGMENT_BITS_MAX = 408 };
+enum { SEGMENT_BITS_MIN = INFLATE_SEGMENT_BITS_MIN, SEGMENT_BITS_MAX = INFLATE_SEGMENT_BITS };
 enum { LEAD_IN_BITS_MIN = 256, LEAD_IN_BITS = 384, LEAD_IN_BITS_MAX = 768 };
 
 /* The stage: encoded bits in shared memory, loaded by quads of 16 bytes.
@@ -50,7 +61,7 @@ enum {
  *     0x8000 - 0xFFFF   equals a byte before the slice: its position + SLOT_END, so 1 to 32768 back
  */
 enum {
-    SLICE_BYTES = 12288,
+    SLICE_BYTES = INFLATE_SLICE_BYTES,
     VECTOR = 8, /* slots that a thread handles at once */
     IN_SLICE_END = 0x4000,
     LITERAL_SLOT = 0x4000,
@@ -89,7 +100,24 @@ struct canonical_code {
     uint32_t longest;    /* length that is used, in bits */
 };
 
-enum { LITLEN_CODE, DISTANCE_CODE, PRECODE, CODE_COUNT };
+enum { LITLEN_CODE, DISTANCE_CODE, CODE_COUNT };
+
+/* Both codes of a deflate block: the decoding tables follow from them. */
+struct block_codes {
+    struct canonical_code canonical[CODE_COUNT];
+    uint32_t subtable_bits;
+    uint32_t reserved;                                  /* a multiple of 16 bytes in all */
+    uint16_t sorted[LITLEN_SYMBOLS + DISTANCE_SYMBOLS]; /* symbols by code length */
+};
+
+/* Header of a deflate block while it is read. */
+struct block_header {
+    struct canonical_code precode;
+    uint16_t sorted[WARP]; /* symbols of the precode by code length */
+    uint32_t table[128];   /* decoding table of the precode, whose codes have up to 7 bits */
+    uint8_t precode_lengths[WARP];
+    uint8_t lengths[LITLEN_SYMBOLS + DISTANCE_SYMBOLS]; /* code lengths */
+};
 
 /* Constants of a zlib stream: in shared memory because registers are scarce. */
 struct inflate_input {
@@ -110,14 +138,10 @@ struct inflate_shared {
     uint16_t slots[SLICE_BYTES];
     uint32_t stage[STAGE_WORDS];
     uint32_t table[SUBTABLES + SUBTABLE_ENTRIES];
-    uint32_t subtable_bits;
-    uint32_t precode[128]; /* decoding table of the precode, whose codes have up to 7 bits */
-    struct canonical_code codes[CODE_COUNT];
-    uint16_t sorted[LITLEN_SYMBOLS + DISTANCE_SYMBOLS + WARP]; /* symbols by code length */
-    /* Table entries of the symbols in `sorted`, before the bits of their codes are added. */
+    struct block_codes codes;
+    /* Table entries of the symbols in codes.sorted, before the bits of their codes are added. */
     uint32_t entries[LITLEN_SYMBOLS + DISTANCE_SYMBOLS];
-    uint8_t lengths[LITLEN_SYMBOLS + DISTANCE_SYMBOLS]; /* code lengths */
-    uint8_t precode_lengths[WARP];
+    struct block_header header;
     uint32_t exits[THREADS]; /* bit where each thread's segment ends */
     /* Of each warp: 2 * first thread that stopped early, plus 1 if it met the end of block. */
     uint32_t first_stop[WARPS];
@@ -142,8 +166,6 @@ struct inflate_stream {
     uint32_t sum, weighted; /* of bytes, and of bytes times their position, modulo ADLER_MODULUS */
     uint16_t *records;      /* of this thread, THREADS apart */
 };
-
-enum { ADLER_MODULUS = 65521 };
 
 /* ---- encoded bits ---- */
 

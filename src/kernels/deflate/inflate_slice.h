@@ -25,6 +25,7 @@
 #define COGPU_KERNELS_DEFLATE_INFLATE_SLICE_H
 
 #include "kernels/deflate/inflate_shared.h"
+#include "kernels/deflate/inflate_zlib.h"
 
 struct slot_vector {
     uint32_t slots[VECTOR]; /* in the low 16 bits */

@@ -56,7 +56,7 @@ DEVICE_FN uint32_t token_value(uint32_t entry, uint32_t bits) {
  * Huffman codes synchronise themselves: after some dozens of tokens the decoded ones are true ones,
  * nearly always. decode_segments checks it. Invalid codes and long ones count as one bit. */
 DEVICE_FN uint32_t synchronize_segment(const struct inflate_shared *s, uint32_t from, uint32_t to) {
-    const uint32_t subtable_mask = (1u << s->subtable_bits) - 1;
+    const uint32_t subtable_mask = (1u << s->codes.subtable_bits) - 1;
     struct bit_reader reader = open_reader(s->stage, from);
     struct table_lookup lookup = first_lookup();
     while (lookup.table != 0 || reader.bit < to) {
@@ -84,7 +84,7 @@ DEVICE_FN void decode_segment(const struct inflate_shared *s, struct token_segme
                               uint16_t *records) {
     /* A token takes at most three records: subtable, length, distance. */
     enum { TOKEN_RECORDS = 3, LAST_TOKEN = RECORDS - TOKEN_RECORDS };
-    const uint32_t subtable_mask = (1u << s->subtable_bits) - 1;
+    const uint32_t subtable_mask = (1u << s->codes.subtable_bits) - 1;
     struct bit_reader reader = open_reader(s->stage, segment->from);
     struct table_lookup lookup = first_lookup();
     uint32_t bits = peek_bits(&reader), entry = entry_at(s, lookup, bits), count = 0, bytes = 0;
@@ -122,16 +122,35 @@ DEVICE_FN void decode_segment(const struct inflate_shared *s, struct token_segme
     segment->records = count;
 }
 
-/* Writes the part of a thread's tokens that is in the slice. `at`: position of its first byte,
- * negative if it is before the slice. A match sets only its first slot. False if a distance reaches
- * before the first byte of the stream.
+/* Turns records into slots of the slice. */
+struct slot_writer {
+    int32_t at;     /* position in the slice of the next byte, negative if it is before the slice */
+    int32_t length; /* if the next record is a distance: of its match */
+    int32_t lowest; /* source of the matches so far, plus SLOT_END */
+};
+
+/* Writes the slot of a token, if it is in the slice. A match sets only its first slot.
  *
  * The record of a distance is SLOT_END - distance. Added to the position it gives the source plus
  * 0x10000, of which the slot keeps 16 bits: the source itself, if it is in the slice, or one of the
  * values from BEFORE_SLICE on. The length is in the record before. */
+DEVICE_FN void write_record(struct inflate_shared *s, struct slot_writer *writer, int32_t value) {
+    const int32_t source = writer->at + value; /* of a match: + SLOT_END */
+    const bool is_match = value >= BEFORE_SLICE, is_token = value >= LITERAL_SLOT;
+    if (is_token && (uint32_t)writer->at < SLICE_BYTES)
+        s->slots[writer->at] = (uint16_t)(is_match ? source : value);
+    if (is_match)
+        writer->lowest = source < writer->lowest ? source : writer->lowest;
+    writer->at += is_match ? writer->length : is_token ? 1 : 0;
+    writer->length = LENGTH_TOP - value;
+}
+
+/* Writes the part of a thread's tokens that is in the slice. `at`: position of its first byte,
+ * negative if it is before the slice. False if a distance reaches before the first byte of the
+ * stream. */
 DEVICE_FN bool write_slots(struct inflate_shared *s, const uint16_t *records, uint32_t count,
                            uint32_t slice, int32_t at) {
-    int32_t length = 0, lowest = SLOT_END;
+    struct slot_writer writer = {at, 0, SLOT_END};
     for (uint32_t first = 0; first < count;
          first += RECORDS_AT_ONCE, records += RECORDS_AT_ONCE * THREADS) {
         int32_t values[RECORDS_AT_ONCE];
@@ -139,18 +158,10 @@ DEVICE_FN bool write_slots(struct inflate_shared *s, const uint16_t *records, ui
         for (uint32_t i = 0; i < RECORDS_AT_ONCE; i++)
             values[i] = records[i * THREADS];
         UNROLL
-        for (uint32_t i = 0; i < RECORDS_AT_ONCE; i++) {
-            const int32_t value = values[i], source = at + value; /* of a match: + SLOT_END */
-            const bool is_match = value >= BEFORE_SLICE, is_token = value >= LITERAL_SLOT;
-            if (is_token && (uint32_t)at < SLICE_BYTES)
-                s->slots[at] = (uint16_t)(is_match ? source : value);
-            if (is_match)
-                lowest = source < lowest ? source : lowest;
-            at += is_match ? length : is_token ? 1 : 0;
-            length = LENGTH_TOP - value;
-        }
+        for (uint32_t i = 0; i < RECORDS_AT_ONCE; i++)
+            write_record(s, &writer, values[i]);
     }
-    return lowest >= SLOT_END - (int32_t)slice;
+    return writer.lowest >= SLOT_END - (int32_t)slice;
 }
 
 #endif

@@ -17,9 +17,10 @@ static uint64_t scratch_bytes_of(uint64_t segments) {
     return sizeof(struct cogpu_lzw_counters) + segments * BYTES_PER_SEGMENT;
 }
 
-static void lzw_scratch(const cogpu_encoded_block *blocks, uint32_t count, uint64_t *least,
-                        uint64_t *best) {
+static void lzw_scratch(const cogpu_encoded_block *blocks, uint32_t count, uint32_t others,
+                        uint64_t *least, uint64_t *best) {
     uint64_t largest = 0, all = 0;
+    (void)others;
     for (uint32_t i = 0; i < count; i++) {
         const uint64_t segments = COGPU_LZW_SEGMENTS(blocks[i].capacity);
         largest = max_u64(largest, segments);
@@ -85,4 +86,7 @@ static cogpu_status lzw_decode(const cogpu_gpu_batch *batch, cogpu_error *error)
 static const cogpu_kernel *const kernels[] = {&cogpu_kernel_lzw_scan, &cogpu_kernel_lzw_decode,
                                               NULL};
 
-const cogpu_gpu_decoder cogpu_gpu_lzw = {20.0, 1.0, kernels, lzw_scratch, lzw_decode};
+const cogpu_gpu_decoder cogpu_gpu_lzw = {.rates = {.cpu = 1, .one = 20, .many = 300},
+                                         .kernels = kernels,
+                                         .scratch = lzw_scratch,
+                                         .decode = lzw_decode};

@@ -3,9 +3,9 @@
 
 extern const cogpu_kernel cogpu_kernel_packbits;
 
-static void packbits_scratch(const cogpu_encoded_block *blocks, uint32_t count, uint64_t *least,
-                             uint64_t *best) {
-    (void)blocks, (void)count;
+static void packbits_scratch(const cogpu_encoded_block *blocks, uint32_t count, uint32_t others,
+                             uint64_t *least, uint64_t *best) {
+    (void)blocks, (void)count, (void)others;
     *least = *best = 0;
 }
 
@@ -22,4 +22,7 @@ static cogpu_status packbits_decode(const cogpu_gpu_batch *batch, cogpu_error *e
 
 static const cogpu_kernel *const kernels[] = {&cogpu_kernel_packbits, NULL};
 
-const cogpu_gpu_decoder cogpu_gpu_packbits = {0.8, 2.0, kernels, packbits_scratch, packbits_decode};
+const cogpu_gpu_decoder cogpu_gpu_packbits = {.rates = {.cpu = 2, .one = 0.8, .many = 200},
+                                              .kernels = kernels,
+                                              .scratch = packbits_scratch,
+                                              .decode = packbits_decode};

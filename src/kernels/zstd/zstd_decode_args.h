@@ -12,6 +12,10 @@
  *     pool    | Huffman table | FSE tables | checkpoints | FSE tables | checkpoints | ...
  *
  * A quad is 16 bytes: the unit of the pool and of vector loads.
+ *
+ * A batch of few TIFF blocks also has, after the pool:
+ *
+ *     | zstd_window[] | symbols of a window, 32 bits each |
  */
 #ifndef COGPU_KERNELS_ZSTD_ZSTD_DECODE_ARGS_H
 #define COGPU_KERNELS_ZSTD_ZSTD_DECODE_ARGS_H
@@ -56,7 +60,9 @@ struct zstd_tiff_block {
     uint32_t blocks, quads;           /* needed: zstd blocks, quads of the pool */
     uint32_t first_block, first_quad; /* assigned: index in the round's zstd_block[] and pool */
     uint32_t literals;                /* Huffman-coded, of all its zstd blocks, in decoded bytes */
-    uint32_t sequences, reserved[2];
+    uint32_t sequences;
+    uint32_t first_symbol; /* number of its first byte among those of all TIFF blocks (place) */
+    uint32_t headers;      /* zstd blocks, empty ones included, and skippable frames */
 };
 
 /* A round: consecutive TIFF blocks whose needs fit the scratch memory together. */
@@ -103,6 +109,22 @@ struct zstd_block {
     uint32_t window_size, content_size, checksum; /* of its frame */
     uint32_t bitstream_offset, bitstream_bytes;   /* of the sequences */
     uint32_t block_size_max;                      /* Block_Maximum_Size of its frame */
+    /* With few TIFF blocks. Positions count from the TIFF block's first byte. */
+    uint32_t bytes;              /* decoded (measure) */
+    uint32_t begin, frame_begin; /* positions of the zstd block and of its frame (place) */
+    uint32_t repeat[3]; /* the last three offsets: what becomes of them (measure), then what
+                           they are at its start, unless it begins a frame (place) */
+};
+
+/* A symbol is what is known of a decoded byte: its value, 0 to 255, or that it equals an earlier
+ * byte of the TIFF block: ZSTD_REFERENCE plus that byte's position. */
+#define ZSTD_REFERENCE 0x80000000u
+
+/* Window: consecutive zstd blocks of a round whose symbols are in scratch memory together. Window w
+ * has the zstd blocks whose first symbol has a number from w * window_symbols on, below
+ * (w + 1) * window_symbols. The last one may exceed that by less than ZSTD_BLOCK_BYTES_MAX. */
+struct zstd_window {
+    uint32_t first_block, end_block;
 };
 
 struct zstd_args {
@@ -117,6 +139,12 @@ struct zstd_args {
     uint32_t tiff_block_count, round_count;
     uint32_t blocks_max, pool_quads; /* that there is scratch memory for */
     uint32_t round;                  /* that the launch is for */
+    /* With few TIFF blocks: */
+    struct zstd_window *windows;
+    uint32_t *symbols;
+    uint32_t window_symbols; /* a multiple of ZSTD_BLOCK_BYTES_MAX */
+    uint32_t window_count;   /* 0: not few */
+    uint32_t window;         /* that the launch is for */
 };
 
 #endif

@@ -29,63 +29,8 @@
  * There are three variants of the kernel: the fewer TIFF blocks a multiprocessor has, the more
  * threads each of them gets.
  */
-#include "kernels/zstd/zstd_decode_output.h"
+#include "kernels/zstd/zstd_decode_execute.h"
 #include "kernels/zstd/zstd_decode_xxh64.h"
-
-/* Copies the FSE tables of the block's sequences to shared memory. */
-DEVICE_FN void load_fse_tables(const struct zstd_args *args, const struct zstd_block *block,
-                               const struct execute_memory *memory, uint32_t threads) {
-    for (uint32_t kind = 0; kind < ZSTD_CODE_KINDS; kind++) {
-        const uint32_t *tables = (const uint32_t *)pool_at(args, block->fse_tables[kind]);
-        uint32_t start = fse_table_start(kind),
-                 entries = 1u << min_u32(tables[kind], ACCURACY_LOG_MAX);
-        for (uint32_t i = thread_index(); i < entries; i += threads)
-            memory->state->tables[start + i] = tables[FSE_LOG_WORDS + start + i];
-    }
-}
-
-/* Begins zstd block `index` where the one before has ended. By a thread block. */
-DEVICE_FN void begin_block(const struct zstd_args *args, const struct execute_memory *memory,
-                           uint32_t index, uint32_t threads) {
-    struct execute_state *state = memory->state;
-    const struct zstd_block *block = &args->blocks[index];
-    sync_block();
-    if (thread_index() == 0) {
-        struct repeat_offsets initial_offsets = {{1, 4, 8}}; /* 3.1.1.5 */
-        state->block = index;
-        state->out = args->encoded[block->tiff_block].out;
-        state->has_huffman = block->flags & ZSTD_HUFFMAN_LITERALS;
-        state->literals = state->has_huffman ? state->out + block->literals_out
-                                             : block->body + block->literals_offset;
-        state->literal_mask = block->flags & ZSTD_RLE ? 0 : 0xFFFFFFFFu;
-        state->block_begin = state->now.out = state->group_end;
-        state->now.literals = state->group_first = 0;
-        if (block->flags & ZSTD_FIRST_BLOCK) {
-            state->now.repeat = initial_offsets;
-            state->frame_begin = state->group_end;
-        }
-    }
-    if (block->sequences)
-        load_fse_tables(args, block, memory, threads);
-    sync_block();
-}
-
-/* Executes the current zstd block. Returns a block status. By a thread block. */
-DEVICE_FN uint32_t execute_block(const struct zstd_args *args, const struct execute_memory *memory,
-                                 uint32_t threads, uint32_t slice_bytes) {
-    struct execute_state *state = memory->state;
-    do {
-        if (args->blocks[state->block].sequences && !decode_group(args, memory, threads))
-            return COGPU_GPU_MALFORMED;
-        if (thread_index() == 0)
-            state->block_status = finish_group(args, memory, threads);
-        sync_block();
-        if (state->block_status)
-            return state->block_status;
-        write_group(args, memory, threads, slice_bytes);
-    } while (state->group_first < args->blocks[state->block].sequences);
-    return COGPU_GPU_DECODED;
-}
 
 /* At the end of a frame: Frame_Content_Size and Content_Checksum. By one thread. */
 DEVICE_FN uint32_t check_frame(const struct zstd_args *args, const struct execute_state *state) {
@@ -119,7 +64,7 @@ DEVICE_FN uint32_t execute_tiff_block(const struct zstd_args *args,
             return state->block_status;
     }
     return state->group_end < args->encoded[state->tiff_block].required ? COGPU_GPU_TOO_SHORT
-                                                                      : COGPU_GPU_DECODED;
+                                                                        : COGPU_GPU_DECODED;
 }
 
 /* Takes TIFF blocks of the round from the work queue until none is left. */
@@ -128,18 +73,7 @@ DEVICE_FN void execute_tiff_blocks(const struct zstd_args *args,
                                    uint32_t slice_bytes) {
     struct zstd_round *round = &args->rounds[args->round];
     struct execute_state *state = memory->state;
-    for (uint32_t i = thread_index(); i < 64; i += threads) {
-        state->lengths[i] =
-            i < LITERALS_LENGTH_SYMBOLS
-                ? literals_length_baselines[i] | (uint32_t)literals_length_extra_bits[i] << 24
-                : 0;
-        state->matches[i] = i < MATCH_LENGTH_SYMBOLS
-                                ? match_length_baselines[i] | (uint32_t)match_length_extra_bits[i]
-                                                                  << 24
-                                : 0;
-    }
-    for (uint32_t i = thread_index(); i < slice_bytes / 32; i += threads)
-        memory->starts[i].bits = 0;
+    prepare_execution(memory, threads, slice_bytes);
     for (;;) {
         sync_block();
         if (thread_index() == 0) {
@@ -162,18 +96,11 @@ DEVICE_FN void execute_tiff_blocks(const struct zstd_args *args,
 /* Defines an execute kernel and its shared memory. */
 #define EXECUTE(name, threads, slice_bytes, per_multiprocessor)                                    \
     struct name##_shared {                                                                         \
-        uint8_t bytes[slice_bytes];                                                                \
-        struct record_starts starts[(slice_bytes) / 32];                                           \
-        struct sequence_record records[(threads)*ZSTD_SEQUENCES_PER_CHECKPOINT + 1];               \
-        struct execute_state state;                                                                \
-        uint32_t offsets[(threads)*ZSTD_SEQUENCES_PER_CHECKPOINT + 1];                             \
-        uint16_t sources[slice_bytes], pending[slice_bytes];                                       \
+        EXECUTE_SHARED(threads, slice_bytes)                                                       \
     };                                                                                             \
     KERNEL(cogpu_kernel_zstd_##name, struct zstd_args, struct name##_shared, threads,              \
            per_multiprocessor) {                                                                   \
-        struct execute_memory memory = {&shared->state, shared->records, shared->offsets,          \
-                                        shared->bytes,  shared->starts,  shared->sources,          \
-                                        shared->pending};                                          \
+        struct execute_memory memory = EXECUTE_MEMORY(shared);                                     \
         execute_tiff_blocks(args, &memory, threads, slice_bytes);                                  \
     }
 

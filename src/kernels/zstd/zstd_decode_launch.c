@@ -10,6 +10,13 @@
  *     tables      zstd_block[], encoded descriptions          tables in the pool
  *     streams     tables, bitstreams                          checkpoints, literals
  *     execute     tables, bitstreams, checkpoints, literals   output, statuses
+ *   instead of execute, with few TIFF blocks:
+ *     measure     tables, bitstreams, checkpoints             sizes and repeat offsets
+ *     place       these                                       positions, zstd_window[]
+ *    per window:
+ *     symbols     tables, bitstreams, checkpoints, literals   symbols, statuses
+ *     resolve     symbols                                     output
+ *     checksums   output                                      statuses
  *
  * The order of the CUDA stream is the only synchronisation between kernels.
  *
@@ -22,7 +29,9 @@
 
 extern const cogpu_kernel cogpu_kernel_zstd_scan, cogpu_kernel_zstd_plan, cogpu_kernel_zstd_list,
     cogpu_kernel_zstd_tables, cogpu_kernel_zstd_streams, cogpu_kernel_zstd_streams_small,
-    cogpu_kernel_zstd_execute_few, cogpu_kernel_zstd_execute_some, cogpu_kernel_zstd_execute_many;
+    cogpu_kernel_zstd_streams_few, cogpu_kernel_zstd_execute_few, cogpu_kernel_zstd_execute_some,
+    cogpu_kernel_zstd_execute_many, cogpu_kernel_zstd_measure, cogpu_kernel_zstd_place,
+    cogpu_kernel_zstd_symbols, cogpu_kernel_zstd_resolve, cogpu_kernel_zstd_checksums;
 
 /* 2 GiB: the plan kernel adds up the quads of 32 TIFF blocks in 32 bits. */
 enum { POOL_QUADS_MAX = (1 << 27) - 1 };
@@ -55,6 +64,7 @@ static uint64_t usual_zstd_blocks(uint32_t capacity) {
 struct zstd_needs {
     uint64_t worst_pool, worst_blocks; /* of the largest TIFF block, at worst */
     uint64_t usual_pool, usual_blocks; /* of all, usually, and not less than the above */
+    uint64_t symbols;                  /* of all */
 };
 
 static struct zstd_needs measure_needs(const cogpu_encoded_block *blocks, uint32_t count) {
@@ -64,6 +74,7 @@ static struct zstd_needs measure_needs(const cogpu_encoded_block *blocks, uint32
         needs.worst_blocks = max_u64(needs.worst_blocks, zstd_blocks_max(blocks[i].capacity));
         needs.usual_pool += usual_pool_bytes(blocks[i].capacity);
         needs.usual_blocks += usual_zstd_blocks(blocks[i].capacity);
+        needs.symbols += ((uint64_t)blocks[i].capacity + 15) / 16 * 16;
     }
     needs.usual_pool = max_u64(needs.usual_pool, needs.worst_pool);
     needs.usual_blocks = max_u64(needs.usual_blocks, needs.worst_blocks);
@@ -76,20 +87,80 @@ static uint64_t plan_bytes(uint32_t count) {
            cogpu_gpu_align(count * sizeof(struct zstd_round));
 }
 
-static void zstd_scratch(const cogpu_encoded_block *blocks, uint32_t count, uint64_t *least,
-                         uint64_t *best) {
+/* ---- few TIFF blocks ----------------------------------------------------------------------- */
+
+/* Windows of symbols. 33 MiB of symbols are 264 zstd blocks, two on each multiprocessor of an H200,
+ * and take 132 MiB. More blocks than FEW_MAX are few on no device. */
+enum { FEW_MAX = 64, WINDOW_SYMBOLS_MAX = 33 << 20, WINDOWS_MAX = 64 };
+
+/* The last zstd block of a window may exceed it; then one vector load may. */
+static uint64_t symbol_bytes(uint64_t window_symbols) {
+    return cogpu_gpu_align((window_symbols + ZSTD_BLOCK_BYTES_MAX + ZSTD_QUAD) * sizeof(uint32_t));
+}
+
+static uint64_t round_to_zstd_blocks(uint64_t symbols) {
+    return (symbols + ZSTD_BLOCK_BYTES_MAX - 1) / ZSTD_BLOCK_BYTES_MAX * ZSTD_BLOCK_BYTES_MAX;
+}
+
+enum { WINDOW_TABLE_BYTES = WINDOWS_MAX * sizeof(struct zstd_window) };
+
+static uint64_t few_bytes(const struct zstd_needs *needs) {
+    const uint64_t symbols = round_to_zstd_blocks(needs->symbols);
+    return WINDOW_TABLE_BYTES +
+           symbol_bytes(symbols < WINDOW_SYMBOLS_MAX ? symbols : WINDOW_SYMBOLS_MAX);
+}
+
+/* The execute kernel gives each TIFF block one thread block. With few of them the device is not
+ * full, and to execute all zstd blocks at once is faster, although it decodes sequences twice and
+ * every byte by way of a symbol: on an H200 up to some 50 TIFF blocks. Batches of the same read
+ * that follow fill the device, too. */
+static bool is_few(const cogpu_gpu_batch *batch) {
+    const uint64_t blocks = (uint64_t)batch->count + batch->others;
+    return 5 * blocks < 2ull * batch->gpu->multiprocessors && blocks <= FEW_MAX &&
+           cogpu_gpu_fits(batch->gpu, &cogpu_kernel_zstd_symbols);
+}
+
+/* Divides `bytes` at `at` among table and symbols. The windows are of equal size, and not larger
+ * than the device can execute at once. Leaves window_count 0 if there is not enough. */
+static void divide_into_windows(const cogpu_gpu_batch *batch, const struct zstd_needs *needs,
+                                uint8_t *at, uint64_t bytes, struct zstd_args *args) {
+    const cogpu_kernel *kernel = &cogpu_kernel_zstd_symbols;
+    uint64_t window =
+        (uint64_t)batch->gpu->multiprocessors * kernel->per_multiprocessor * ZSTD_BLOCK_BYTES_MAX;
+    while (window > 0 && WINDOW_TABLE_BYTES + symbol_bytes(window) > bytes)
+        window -= ZSTD_BLOCK_BYTES_MAX;
+    if (window == 0 || needs->symbols > window * WINDOWS_MAX || needs->symbols > UINT32_MAX / 2)
+        return;
+    const uint64_t count = (needs->symbols + window - 1) / window;
+    window = round_to_zstd_blocks((needs->symbols + count - 1) / count);
+    args->windows = (void *)at;
+    args->symbols = (void *)(at + WINDOW_TABLE_BYTES);
+    args->window_symbols = (uint32_t)window;
+    args->window_count = (uint32_t)((needs->symbols + window - 1) / window);
+}
+
+/* ---- scratch memory ------------------------------------------------------------------------ */
+
+static uint64_t usual_bytes(const struct zstd_needs *needs, uint32_t count) {
+    return plan_bytes(count) + cogpu_gpu_align(needs->usual_blocks * sizeof(struct zstd_block)) +
+           cogpu_gpu_align(needs->usual_pool);
+}
+
+static void zstd_scratch(const cogpu_encoded_block *blocks, uint32_t count, uint32_t others,
+                         uint64_t *least, uint64_t *best) {
     const struct zstd_needs needs = measure_needs(blocks, count);
     *least = plan_bytes(count) + cogpu_gpu_align(needs.worst_blocks * sizeof(struct zstd_block)) +
              cogpu_gpu_align(needs.worst_pool);
-    *best = plan_bytes(count) + cogpu_gpu_align(needs.usual_blocks * sizeof(struct zstd_block)) +
-            cogpu_gpu_align(needs.usual_pool);
+    *best =
+        usual_bytes(&needs, count) + ((uint64_t)count + others <= FEW_MAX ? few_bytes(&needs) : 0);
 }
 
 /* Divides the scratch memory; zstd_decode_args.h draws it. */
 static struct zstd_args divide_scratch(const cogpu_gpu_batch *batch) {
     const struct zstd_needs needs = measure_needs(batch->blocks, batch->count);
-    const uint64_t plan = plan_bytes(batch->count);
-    uint64_t left = batch->scratch_bytes - plan;
+    const uint64_t plan = plan_bytes(batch->count), usual = usual_bytes(&needs, batch->count);
+    const uint64_t spare = batch->scratch_bytes > usual ? batch->scratch_bytes - usual : 0;
+    uint64_t left = batch->scratch_bytes - plan - spare;
     /* The pool gets its worst case first; zstd blocks get the rest. */
     uint64_t blocks = (left - cogpu_gpu_align(needs.worst_pool)) / sizeof(struct zstd_block);
     if (blocks > needs.usual_blocks)
@@ -107,7 +178,7 @@ static struct zstd_args divide_scratch(const cogpu_gpu_batch *batch) {
     if (rounds > batch->count)
         rounds = batch->count;
     uint8_t *at = batch->scratch;
-    return (struct zstd_args){
+    struct zstd_args args = {
         .stored = batch->stored,
         .decoded = batch->decoded,
         .statuses = batch->statuses,
@@ -121,6 +192,9 @@ static struct zstd_args divide_scratch(const cogpu_gpu_batch *batch) {
         .blocks_max = (uint32_t)blocks,
         .pool_quads = (uint32_t)quads,
     };
+    if (is_few(batch))
+        divide_into_windows(batch, &needs, at + usual, spare, &args);
+    return args;
 }
 
 static cogpu_status launch_kernel(const cogpu_gpu_batch *batch, const cogpu_kernel *kernel,
@@ -133,9 +207,39 @@ static cogpu_status launch_kernel(const cogpu_gpu_batch *batch, const cogpu_kern
                                      batch->stream, error);
 }
 
-/* Takes 8 zstd blocks for each warp of a thread block, once for literals and once for sequences. */
+/* Takes a TIFF block for each warp. */
+static cogpu_status launch_per_warp(const cogpu_gpu_batch *batch, const cogpu_kernel *kernel,
+                                    const struct zstd_args *args, cogpu_error *error) {
+    const uint64_t warps = kernel->threads / 32;
+    return launch_kernel(batch, kernel, (batch->count + warps - 1) / warps, args, error);
+}
+
+/* Zstd blocks of the batch and of those of the same read that follow, as encoders write them: one
+ * for each 128 KiB, and the rest of each TIFF block. */
+static uint64_t full_zstd_blocks(const cogpu_gpu_batch *batch) {
+    uint64_t blocks = 0;
+    for (uint32_t i = 0; i < batch->count; i++)
+        blocks += 1 + batch->blocks[i].capacity / ZSTD_BLOCK_BYTES_MAX;
+    return blocks + blocks / batch->count * batch->others;
+}
+
+/* While all bitstreams are decoded side by side, the longest one counts, and streams of literals
+ * are decoded by several lanes each; this takes more instructions. */
+static bool has_few_streams(const cogpu_gpu_batch *batch) {
+    const cogpu_kernel *few = &cogpu_kernel_zstd_streams_few;
+    const uint64_t resident = (uint64_t)batch->gpu->multiprocessors * few->per_multiprocessor;
+    const uint64_t others = full_zstd_blocks(batch) * batch->others / batch->count;
+    const uint64_t blocks = full_zstd_blocks(batch) + others;
+    return blocks + blocks / 8 <= resident;
+}
+
+/* The kernels for many take 8 zstd blocks for each warp of a thread block, once for literals and
+ * once for sequences; the one for few takes the literals of one. */
 static cogpu_status launch_streams(const cogpu_gpu_batch *batch, const struct zstd_args *args,
                                    cogpu_error *error) {
+    if (has_few_streams(batch))
+        return launch_kernel(batch, &cogpu_kernel_zstd_streams_few,
+                             args->blocks_max + args->blocks_max / 8 + 1, args, error);
     const cogpu_kernel *kernel = cogpu_gpu_fits(batch->gpu, &cogpu_kernel_zstd_streams)
                                      ? &cogpu_kernel_zstd_streams
                                      : &cogpu_kernel_zstd_streams_small;
@@ -155,12 +259,28 @@ static const cogpu_kernel *choose_execute_kernel(const cogpu_gpu *gpu, uint64_t 
     return &cogpu_kernel_zstd_execute_many;
 }
 
-static cogpu_status decode_round(const cogpu_gpu_batch *batch, const struct zstd_args *args,
+/* Executes the zstd blocks of the round all at once, window by window. */
+static cogpu_status execute_windows(const cogpu_gpu_batch *batch, struct zstd_args *args,
+                                    cogpu_error *error) {
+    const uint64_t blocks = args->blocks_max;
+    TRY(launch_kernel(batch, &cogpu_kernel_zstd_measure, blocks, args, error));
+    TRY(launch_kernel(batch, &cogpu_kernel_zstd_place, 1, args, error));
+    for (args->window = 0; args->window < args->window_count; args->window++) {
+        TRY(launch_kernel(batch, &cogpu_kernel_zstd_symbols, blocks, args, error));
+        TRY(launch_kernel(batch, &cogpu_kernel_zstd_resolve, UINT32_MAX, args, error));
+    }
+    return launch_kernel(batch, &cogpu_kernel_zstd_checksums, (blocks + 31) / 32, args, error);
+}
+
+/* TIFF blocks that do not fit the first round, which is rare, are executed one by one. */
+static cogpu_status decode_round(const cogpu_gpu_batch *batch, struct zstd_args *args,
                                  cogpu_error *error) {
     const uint64_t tiff_blocks = batch->count, blocks = args->blocks_max;
-    TRY(launch_kernel(batch, &cogpu_kernel_zstd_list, (tiff_blocks + 31) / 32, args, error));
+    TRY(launch_per_warp(batch, &cogpu_kernel_zstd_list, args, error));
     TRY(launch_kernel(batch, &cogpu_kernel_zstd_tables, (blocks + 1) / 2, args, error));
     TRY(launch_streams(batch, args, error));
+    if (args->window_count > 0 && args->round == 0)
+        return execute_windows(batch, args, error);
     return launch_kernel(batch, choose_execute_kernel(batch->gpu, tiff_blocks), tiff_blocks, args,
                          error);
 }
@@ -169,9 +289,7 @@ static cogpu_status zstd_decode(const cogpu_gpu_batch *batch, cogpu_error *error
     if (batch->count == 0)
         return COGPU_OK;
     struct zstd_args args = divide_scratch(batch);
-    const uint64_t scan_blocks = ((uint64_t)batch->count + 31) / 32;
-    TRY(batch->gpu->calls->launch(batch->gpu, &cogpu_kernel_zstd_scan, (uint32_t)scan_blocks, &args,
-                                  batch->stream, error));
+    TRY(launch_per_warp(batch, &cogpu_kernel_zstd_scan, &args, error));
     TRY(launch_kernel(batch, &cogpu_kernel_zstd_plan, 1, &args, error));
     for (; args.round < args.round_count; args.round++)
         TRY(decode_round(batch, &args, error));
@@ -185,4 +303,8 @@ static const cogpu_kernel *const kernels[] = {
     &cogpu_kernel_zstd_streams_small, &cogpu_kernel_zstd_execute_some,
     &cogpu_kernel_zstd_execute_many,  NULL};
 
-const cogpu_gpu_decoder cogpu_gpu_zstd = {0.6, 0.6, kernels, zstd_scratch, zstd_decode};
+const cogpu_gpu_decoder cogpu_gpu_zstd = {
+    .rates = {.cpu = 0.6, .one = 0.96, .many = 110, .few = 70, .few_start = 400e3}, /* of an H200 */
+    .kernels = kernels,
+    .scratch = zstd_scratch,
+    .decode = zstd_decode};

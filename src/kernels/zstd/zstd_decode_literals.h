@@ -190,16 +190,22 @@ DEVICE_FN void store_refill(struct literals_shared *shared, const struct ring_re
     store_ring_quad(shared, quad->number, quad->is_needed, quad->words);
 }
 
+/* Fills the ring of the lane from the quad of `bit` down. Returns the lowest quad in it. */
+DEVICE_FN int32_t fill_ring(struct literals_shared *shared, const uint8_t *base, int32_t bit) {
+    int32_t loaded_from = (bit >> 7) + 1;
+    for (uint32_t i = 0; i < LITERAL_RING_QUADS && loaded_from > 0; i++) {
+        loaded_from--;
+        store_ring_quad(shared, loaded_from, true, load_quad(base, loaded_from));
+    }
+    return loaded_from;
+}
+
 /* Main loop: 16 symbols, and one 16-byte store, at a time. 8 symbols take at most 11 bytes, so one
  * quad per 8 symbols keeps the ring filled; it arrives during the following 8. */
 DEVICE_FN void decode_huffman_stream(struct literals_shared *shared, const uint16_t *table,
                                      struct huffman_stream *s) {
-    int32_t loaded_from = (s->in.bit >> 7) + 1; /* lowest quad in the ring */
+    int32_t loaded_from = fill_ring(shared, s->in.base, s->in.bit);
     uint32_t count = s->count, index_shift = 32 - s->max_bits, at = 0;
-    for (uint32_t i = 0; i < LITERAL_RING_QUADS && loaded_from > 0; i++) {
-        loaded_from--;
-        store_ring_quad(shared, loaded_from, true, load_quad(s->in.base, loaded_from));
-    }
     struct bit_cursor cursor = cursor_at(shared, s->in.bit);
     uint32_t head = min_u32((uint32_t)(-(uintptr_t)s->out) & 15, count);
     for (; at < head; at++)

@@ -53,6 +53,12 @@ DEVICE_FN struct repeat_offsets unchanged_offsets(void) {
     return unchanged;
 }
 
+/* At the start of a frame. */
+DEVICE_FN struct repeat_offsets initial_offsets(void) {
+    struct repeat_offsets initial = {{1, 4, 8}};
+    return initial;
+}
+
 /* The effect of `before` followed by `change`. */
 DEVICE_FN struct repeat_offsets compose_offsets(struct repeat_offsets before,
                                                 struct repeat_offsets change) {

@@ -33,6 +33,10 @@ struct output_slice {
     uint8_t *out;            /* of the TIFF block */
     uint32_t base;           /* position of the slice in the TIFF block, a multiple of 16 */
     uint32_t begin, end;     /* bytes of this group, from `base` */
+#if ZSTD_WRITES_SYMBOLS
+    uint32_t *symbols;
+    uint32_t symbol_shift, block_begin; /* struct execute_state */
+#endif
 };
 
 /* Position where a record begins: its literals follow the match of the record before. */
@@ -75,6 +79,20 @@ DEVICE_FN uint32_t copy_distance(uint32_t offset, uint32_t into) {
     return offset + shift_left(offset, highest_bit(into) - highest_bit(offset) - 1);
 }
 
+/* Literal `from`, or the element at position `from`, which is before the slice. */
+#if ZSTD_WRITES_SYMBOLS
+DEVICE_FN uint32_t load_element(const struct output_slice *s, bool is_literal, uint32_t from) {
+    if (is_literal)
+        return s->literals[from];
+    return from < s->block_begin ? ZSTD_REFERENCE | from : s->symbols[from + s->symbol_shift];
+}
+#else
+DEVICE_FN uint32_t load_element(const struct output_slice *s, bool is_literal, uint32_t from) {
+    const uint8_t *bytes_from = is_literal ? s->literals : s->out;
+    return bytes_from[from];
+}
+#endif
+
 /* The byte at position `at`, with `up_to` the bits of its lane and those below: true and its value,
  * or false and the position in the slice that it equals. `is_plain`: the slice is full and its
  * literals are not RLE. Literals and copies take the same path without a branch, so that the loads
@@ -94,8 +112,7 @@ DEVICE_FN bool locate_byte(const struct output_slice *s, const struct execute_me
         *value = from - s->base;
         return false;
     }
-    const uint8_t *bytes_from = is_literal ? s->literals : s->out;
-    *value = bytes_from[from];
+    *value = load_element(s, is_literal, from);
     return true;
 }
 
@@ -126,7 +143,7 @@ DEVICE_FN uint32_t locate_bytes(const struct output_slice *s, const struct execu
             uint32_t copies = warp_ballot(is_copied);
             memory->sources[position] = (uint16_t)(is_copied ? values[i] : position);
             if (!is_copied)
-                memory->bytes[position] = (uint8_t)values[i];
+                memory->slice[position] = (slice_element)values[i];
             if (copies) {
                 if (is_copied)
                     pending[count + count_ones(copies & up_to) - 1] = (uint16_t)position;
@@ -147,23 +164,33 @@ DEVICE_FN void resolve_copies(const struct execute_memory *memory, const uint16_
                 break;
             source = further;
         }
-        memory->bytes[position] = memory->bytes[source];
+        memory->slice[position] = memory->slice[source];
     }
+}
+
+DEVICE_FN slice_element *slice_target(const struct output_slice *s) {
+#if ZSTD_WRITES_SYMBOLS
+    return s->symbols + (s->base + s->symbol_shift);
+#else
+    return s->out + s->base;
+#endif
 }
 
 DEVICE_FN void write_slice(const struct output_slice *s, const struct execute_memory *memory,
                            uint32_t threads) {
-    uint8_t *to = s->out + s->base;
-    uint32_t first = (s->begin + 15) / 16, end = s->end / 16;
+    enum { VECTOR = sizeof(words4) / sizeof(slice_element) };
+    slice_element *to = slice_target(s);
+    uint32_t first = (s->begin + VECTOR - 1) / VECTOR, end = s->end / VECTOR;
     for (uint32_t i = first + thread_index(); i < end; i += threads)
-        store_words4(to + 16 * i, load_words4(memory->bytes + 16 * i));
-    if (s->begin % 16 == 0 && s->end % 16 == 0)
+        store_words4(to + VECTOR * i, load_words4(memory->slice + VECTOR * i));
+    if (s->begin % VECTOR == 0 && s->end % VECTOR == 0)
         return;
-    uint32_t head = min_u32(16 * first, s->end), tail = 16 * end > head ? 16 * end : head;
+    uint32_t head = min_u32(VECTOR * first, s->end),
+             tail = VECTOR * end > head ? VECTOR * end : head;
     for (uint32_t i = s->begin + thread_index(); i < head; i += threads)
-        to[i] = memory->bytes[i];
+        to[i] = memory->slice[i];
     for (uint32_t i = tail + thread_index(); i < s->end; i += threads)
-        to[i] = memory->bytes[i];
+        to[i] = memory->slice[i];
 }
 
 DEVICE_FN struct output_slice slice_at(const struct zstd_args *args,
@@ -177,6 +204,11 @@ DEVICE_FN struct output_slice slice_at(const struct zstd_args *args,
     s.base = at / 16 * 16;
     s.begin = at - s.base;
     s.end = min_u32(slice_bytes, state->group_end - s.base);
+#if ZSTD_WRITES_SYMBOLS
+    s.symbols = args->symbols;
+    s.symbol_shift = state->symbol_shift;
+    s.block_begin = state->block_begin;
+#endif
     return s;
 }
 

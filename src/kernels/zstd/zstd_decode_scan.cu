@@ -2,296 +2,242 @@
  * Zstandard decoder, steps 1 to 3: frame and block headers (RFC 8878, 3.1.1).
  *
  * The headers of a frame give the position and size of all of its parts without any entropy
- * decoding, so one thread per TIFF block is enough:
+ * decoding. A warp takes a TIFF block; zstd_decode_headers.h has the parsers.
  *
- *     frame   | magic | frame header | zstd block | zstd block | ... | checksum |      3.1.1
- *     block   | last, type, size (3 bytes) | body |                                    3.1.1.2
- *     body    | literals section | sequences section |                                 3.1.1.3
+ *     1. find    block headers, one after the other, since each has the size of its block
+ *     2. parse   the bodies of 32 zstd blocks, a lane each
+ *     3. link    prefix scans over the lanes: shares of the pool, places of literals, and the
+ *                tables that blocks repeat, each that of the last block that had one
  *
- * scan   One thread per TIFF block counts its zstd blocks and adds up the scratch memory that their
- *        tables and checkpoints need. It refuses what is malformed or too costly.
- * plan   One warp assigns consecutive TIFF blocks to rounds, such that the needs of a round fit the
- *        scratch memory: a prefix sum over 32 TIFF blocks at a time.
- * list   (per round) One thread per TIFF block parses the headers again and writes a struct
- *        zstd_block for each zstd block, with its share of the pool.
+ * scan   counts the zstd blocks of a TIFF block and adds up the scratch memory that their tables
+ * and checkpoints need. It refuses what is malformed or too costly. plan   One warp assigns
+ * consecutive TIFF blocks to rounds, such that the needs of a round fit the scratch memory: a
+ * prefix sum over 32 TIFF blocks at a time. list   (per round) parses the headers again and writes
+ * a struct zstd_block for each zstd block, with its share of the pool.
  *
- * The kernels are ordered by the CUDA stream; within a kernel no thread waits for another, except
- * for the warp collectives of plan.
+ * The kernels are ordered by the CUDA stream; within a kernel warps do not wait for each other.
  *
- * Bounds. Each parsed header advances `at` by at least 3 bytes and is checked against `end`; a TIFF
+ * Bounds. Each block header advances `at` by at least 3 bytes and is checked against `end`; a TIFF
  * block has at most zstd_blocks_max() blocks and frames. Both passes run the same code on the same
  * bytes, so list writes no more than scan has counted.
  *
  * Refused, for the CPU codec to decide: dictionaries, windows of 4 GiB and more, headers that
  * announce more bytes than the TIFF block's capacity, and counts of literals or sequences that no
- * encoder writes.
+ * encoder writes. Of several errors the first is reported.
  */
-#include "kernels/zstd/zstd_decode_device.h"
+#include "kernels/zstd/zstd_decode_headers.h"
 
-enum { NO_TABLE = 0x7FFFFFFF }; /* no index of the pool */
-
-#define FRAME_MAGIC     0xFD2FB528u
-#define SKIPPABLE_MAGIC 0x184D2A50u /* and the 15 numbers after it */
-
-/* Parser of the headers of one TIFF block. */
-struct header_scan {
-    const uint8_t *in;
-    uint32_t at, end;    /* next byte to parse and end, in the TIFF block's encoded bytes */
-    uint32_t capacity;   /* bytes that the TIFF block may decode to */
-    uint32_t headers;    /* zstd blocks and frames so far */
-    uint32_t blocks;     /* zstd blocks so far */
-    uint32_t quads;      /* of the pool, allocated so far */
-    uint32_t sequences;  /* so far */
-    uint32_t literals;   /* Huffman-coded literals so far, in decoded bytes */
-    uint32_t output_min; /* bytes that the blocks so far decode to at least */
-    /* Of the current frame: */
-    uint32_t window_size, content_size, block_size_max, flags;
-    /* Tables that the next block may repeat (Repeat_Mode, Treeless_Literals_Block), or NO_TABLE. */
-    uint32_t huffman_table, fse_tables[ZSTD_CODE_KINDS];
+/* Up to 32 consecutive zstd blocks of a frame. `count` and `is_last` are the same in all lanes; the
+ * rest is the lane's own. */
+struct block_group {
+    uint32_t count;        /* of zstd blocks */
+    bool is_last;          /* the last one ends the frame */
+    uint32_t header, body; /* Block_Header; offset of the body */
+    uint32_t block_status;
 };
 
-DEVICE_FN uint32_t allocate_quads(struct header_scan *scan, uint32_t quads) {
-    uint32_t at = scan->quads;
-    scan->quads += quads;
-    return at;
+/* Finds the next 32 zstd blocks, up to the last of the frame or the first error. By a warp. */
+DEVICE_FN struct block_group find_blocks(struct header_scan *scan) {
+    struct block_group group = {0, false, 0, 0, COGPU_GPU_DECODED};
+    uint32_t block_status = COGPU_GPU_DECODED;
+    while (group.count < WARP && !group.is_last && !block_status) {
+        uint32_t header = 0;
+        if (scan->end - scan->at < 3) {
+            block_status = COGPU_GPU_TRUNCATED;
+        } else {
+            header = load_le24(scan->in + scan->at);
+            scan->at += 3;
+            block_status = block_type(header) == BLOCK_RESERVED           ? COGPU_GPU_MALFORMED
+                           : header >> 3 > scan->block_size_max           ? COGPU_GPU_UNSUPPORTED
+                           : scan->end - scan->at < body_bytes_of(header) ? COGPU_GPU_TRUNCATED
+                                                                          : COGPU_GPU_DECODED;
+        }
+        if (lane_index() == group.count) {
+            group.header = header;
+            group.body = scan->at;
+            group.block_status = block_status;
+        }
+        group.count++;
+        group.is_last = header & 1;
+        scan->at += block_status ? 0 : body_bytes_of(header);
+    }
+    return group;
 }
 
-/* Frame_Header (3.1.1.1), after the magic number:
- *
- *     descriptor (1 byte) | Window_Descriptor (0 or 1) | Frame_Content_Size (0, 1, 2, 4 or 8)
- *
- *     descriptor bits   7-6 content size flag   5 single segment   3 reserved
- *                       2 checksum              1-0 dictionary
- *
- * A Dictionary_ID would follow the window: such frames are refused. */
-DEVICE_FN uint32_t parse_frame_header(struct header_scan *scan) {
-    if (scan->end - scan->at < 2)
-        return COGPU_GPU_TRUNCATED;
-    uint32_t descriptor = scan->in[scan->at++];
-    bool is_single_segment = descriptor >> 5 & 1;
-    uint32_t size_flag = descriptor >> 6,
-             size_bytes = size_flag ? 1u << size_flag : is_single_segment;
-    if (descriptor & 8)
-        return COGPU_GPU_MALFORMED;
-    if (descriptor & 3) /* Dictionary_ID_Flag: needs a dictionary */
-        return COGPU_GPU_UNSUPPORTED;
-    if (scan->end - scan->at < size_bytes + !is_single_segment)
-        return COGPU_GPU_TRUNCATED;
-    uint64_t window_size = 0, content_size = 0;
-    if (!is_single_segment) {
-        /* Window_Descriptor (3.1.1.1.2): exponent in 5 bits, eighths of it in 3. */
-        uint32_t byte = scan->in[scan->at++], window_log = 10 + (byte >> 3);
-        if (window_log > 31)
-            return COGPU_GPU_UNSUPPORTED;
-        window_size = (1ull << window_log) + (1ull << window_log) / 8 * (byte & 7);
+/* Keeps the offset of the body of header `index`. */
+DEVICE_FN void keep_body(const struct header_scan *scan, uint32_t index, uint32_t body) {
+    if (scan->bodies && scan->known == 0 && index < zstd_blocks_max(scan->capacity))
+        scan->bodies[index] = body;
+}
+
+/* The same as find_blocks, from the bodies that scan has kept. By a warp. */
+DEVICE_FN struct block_group recall_blocks(struct header_scan *scan) {
+    struct block_group group = {WARP, false, 0, 0, COGPU_GPU_DECODED};
+    uint32_t lane = lane_index();
+    if (scan->headers + lane < scan->known) {
+        group.body = scan->bodies[scan->headers + lane];
+        group.header = load_le24(scan->in + group.body - 3);
     }
-    for (uint32_t i = 0; i < size_bytes; i++)
-        content_size |= (uint64_t)scan->in[scan->at++] << 8 * i;
-    if (size_bytes == 2) /* 3.1.1.1.4 */
-        content_size += 256;
-    if (is_single_segment)
-        window_size = content_size;
-    if (size_bytes && content_size > scan->capacity)
-        return COGPU_GPU_TOO_LONG;
-    scan->content_size = (uint32_t)content_size;
-    scan->window_size = window_size > UINT32_MAX ? UINT32_MAX : (uint32_t)window_size;
-    scan->block_size_max = min_u32(scan->window_size, ZSTD_BLOCK_BYTES_MAX);
-    scan->flags = (size_bytes ? ZSTD_HAS_CONTENT_SIZE : 0) |
-                  (descriptor & 4 ? ZSTD_HAS_CHECKSUM : 0) | ZSTD_FIRST_BLOCK;
+    uint32_t lasts = warp_ballot(group.header & 1);
+    if (lasts) {
+        group.count = trailing_zeros(lasts) + 1;
+        group.is_last = true;
+    }
+    scan->at = warp_read(group.body + body_bytes_of(group.header), group.count - 1);
+    return group;
+}
+
+/* Adds the lanes' values to *sum. Returns the sum before the own one. By a warp. */
+DEVICE_FN uint32_t add_lanes(uint32_t *sum, uint32_t own) {
+    uint32_t up_to = *sum + warp_scan(own);
+    *sum = warp_read(up_to, WARP - 1);
+    return up_to - own;
+}
+
+/* The table that a lane defines, or else the last one defined before it. *table is the one before
+ * the first lane and becomes the one after the last. By a warp. */
+DEVICE_FN uint32_t last_table(uint32_t *table, bool is_own, uint32_t own) {
+    uint32_t owners = warp_ballot(is_own) & 0xFFFFFFFFu >> (WARP - 1 - lane_index());
+    uint32_t last = warp_read(own, highest_bit(owners | 1));
+    last = owners ? last : *table;
+    *table = warp_read(last, WARP - 1);
+    return last;
+}
+
+/* Assigns tables of its own or earlier ones, and checkpoints. A lane without a block has no
+ * sequences and no literals. By a warp. */
+DEVICE_FN uint32_t link_tables(struct header_scan *scan, struct zstd_block *block) {
+    bool has_tree = block->flags & ZSTD_HAS_HUFFMAN_TREE, has_fse = false, is_missing = false;
+    for (uint32_t kind = 0; kind < ZSTD_CODE_KINDS; kind++)
+        has_fse |= block->sequences && compression_mode(block, kind) != MODE_REPEAT;
+    uint32_t tree_quads = has_tree ? ZSTD_HUFFMAN_TABLE_QUADS : 0,
+             fse_quads = has_fse ? ZSTD_FSE_TABLES_QUADS : 0;
+    uint32_t first =
+        add_lanes(&scan->quads, tree_quads + fse_quads + zstd_checkpoint_quads(block->sequences));
+    block->own_fse_tables = first + tree_quads;
+    block->checkpoints = first + tree_quads + fse_quads;
+    block->huffman_table = last_table(&scan->huffman_table, has_tree, first);
+    is_missing |= block->flags & ZSTD_HUFFMAN_LITERALS && block->huffman_table == NO_TABLE;
+    for (uint32_t kind = 0; kind < ZSTD_CODE_KINDS; kind++) {
+        bool is_own = block->sequences && compression_mode(block, kind) != MODE_REPEAT;
+        block->fse_tables[kind] =
+            last_table(&scan->fse_tables[kind], is_own, block->own_fse_tables);
+        is_missing |= block->sequences && block->fse_tables[kind] == NO_TABLE;
+    }
+    return is_missing ? COGPU_GPU_MALFORMED : COGPU_GPU_DECODED;
+}
+
+/* Places the literals and adds up the bytes that blocks decode to at least. By a warp. */
+DEVICE_FN uint32_t link_output(struct header_scan *scan, struct zstd_block *block, bool is_there) {
+    /* A match has at least 3 bytes (3.1.1.3.2.1.1). */
+    uint32_t output_min = block->literals + 3 * block->sequences;
+    block->literals_out =
+        add_lanes(&scan->literals, block->flags & ZSTD_HUFFMAN_LITERALS ? block->literals : 0);
+    add_lanes(&scan->sequences, block->sequences);
+    uint32_t before = add_lanes(&scan->output_min, output_min);
+    if (!is_there)
+        return COGPU_GPU_DECODED;
+    if (output_min > scan->block_size_max)
+        return COGPU_GPU_MALFORMED;
+    return before + output_min > scan->capacity ? COGPU_GPU_TOO_LONG : COGPU_GPU_DECODED;
+}
+
+/* Parses the lane's zstd block of the group and links it to those before. Returns the block status
+ * of the first bad lane. By a warp. */
+DEVICE_FN uint32_t parse_group(struct header_scan *scan, const struct block_group *group,
+                               struct zstd_block *block) {
+    uint32_t lane = lane_index(), block_status = group->block_status, later_status;
+    bool is_there = lane < group->count && !block_status;
+    block->flags = block->sequences = block->modes = block->literals = 0;
+    if (is_there)
+        block_status = parse_block(scan, group->header, group->body, block);
+    if (block_status) /* sums must not exceed 32 bits */
+        block->flags = block->sequences = block->literals = 0;
+    is_there &= !block_status;
+    later_status = link_tables(scan, block);
+    block_status = block_status ? block_status : later_status;
+    later_status = link_output(scan, block, is_there);
+    block_status = block_status ? block_status : later_status;
+    if (is_there && !block_status && scan->headers + lane + 1 > zstd_blocks_max(scan->capacity))
+        block_status = COGPU_GPU_UNSUPPORTED;
+    uint32_t bad_lanes = warp_ballot(block_status != COGPU_GPU_DECODED);
+    return bad_lanes ? warp_read(block_status, trailing_zeros(bad_lanes)) : COGPU_GPU_DECODED;
+}
+
+/* Content_Checksum (3.1.1), after the last zstd block. */
+DEVICE_FN uint32_t parse_checksum(struct header_scan *scan, uint32_t *checksum) {
+    if (!(scan->flags & ZSTD_HAS_CHECKSUM))
+        return COGPU_GPU_DECODED;
+    if (scan->end - scan->at < 4)
+        return COGPU_GPU_TRUNCATED;
+    *checksum = load_le32(scan->in + scan->at);
+    scan->at += 4;
+    return COGPU_GPU_DECODED;
+}
+
+/* Writes the blocks of a group to `blocks`; NULL: counts them only. Streaming encoders end a frame
+ * with an empty block: its flags go to the block before. By a warp. */
+DEVICE_FN void store_group(struct header_scan *scan, const struct block_group *group,
+                           struct zstd_block *block, struct zstd_block *blocks, uint32_t checksum) {
+    uint32_t lane = lane_index(), last = group->count - 1;
+    bool is_empty = group->is_last && !(block->flags & ZSTD_FIRST_BLOCK) &&
+                    block->literals + block->sequences == 0;
+    is_empty = warp_read(is_empty, last);
+    uint32_t count = group->count - is_empty;
+    if (group->is_last && lane + 1 == count) {
+        block->flags |= ZSTD_LAST_BLOCK;
+        block->checksum = checksum;
+    }
+    if (blocks && lane < count)
+        blocks[scan->blocks + lane] = *block;
+    if (blocks && is_empty && count == 0 && lane == 0) {
+        blocks[scan->blocks - 1].flags |= ZSTD_LAST_BLOCK;
+        blocks[scan->blocks - 1].checksum = checksum;
+    }
+    sync_warp(); /* the next group may begin with an empty block */
+    scan->blocks += count;
+    scan->headers += group->count;
+}
+
+/* A frame after its magic number. By a warp. */
+DEVICE_FN uint32_t parse_frame(struct header_scan *scan, struct zstd_block *blocks, uint64_t in,
+                               uint32_t tiff_block) {
+    uint32_t block_status = parse_frame_header(scan);
     scan->huffman_table = NO_TABLE;
     for (uint32_t i = 0; i < ZSTD_CODE_KINDS; i++)
         scan->fse_tables[i] = NO_TABLE;
-    return COGPU_GPU_DECODED;
-}
-
-/* Literals_Section_Header (3.1.1.3.1.1): type, size format, then one or two sizes.
- *
- *     bits 0-1    LITERALS_RAW ... LITERALS_TREELESS
- *     bits 2-3    size format; raw and RLE with format 0 or 2 use bit 2 only
- *     then        Regenerated_Size; for Huffman-coded literals also Compressed_Size */
-enum { LITERALS_RAW, LITERALS_RLE, LITERALS_COMPRESSED, LITERALS_TREELESS };
-
-DEVICE_FN void parse_plain_literals(const uint8_t *body, struct zstd_block *block) {
-    bool is_rle = (body[0] & 3) == LITERALS_RLE;
-    uint32_t format = body[0] >> 2 & 3, header = format == 3 ? 3 : format == 1 ? 2 : 1;
-    uint32_t value = header == 1 ? body[0] >> 3 : load_le24(body) >> 4;
-    block->literals = header == 2 ? value & 0xFFF : value;
-    block->literals_offset = header;
-    block->literals_compressed = is_rle ? 1 : block->literals;
-    block->flags |= is_rle ? ZSTD_RLE : 0;
-}
-
-/* Treeless literals use the table of the last block that had a tree. */
-DEVICE_FN uint32_t parse_huffman_literals(struct header_scan *scan, const uint8_t *body,
-                                          struct zstd_block *block) {
-    bool has_tree = (body[0] & 3) == LITERALS_COMPRESSED;
-    uint32_t format = body[0] >> 2 & 3;
-    if (block->body_bytes < 6) /* the five bytes that are loaded, and a sequences section */
-        return COGPU_GPU_MALFORMED;
-    uint32_t bits = format < 2 ? 10 : format == 2 ? 14 : 18, mask = (1u << bits) - 1;
-    uint64_t header = load_le32(body) | (uint64_t)body[4] << 32;
-    block->literals = (uint32_t)(header >> 4) & mask;
-    block->literals_compressed = (uint32_t)(header >> (4 + bits)) & mask;
-    block->literals_offset = format < 2 ? 3 : format + 2;
-    block->flags |= ZSTD_HUFFMAN_LITERALS | (has_tree ? ZSTD_HAS_HUFFMAN_TREE : 0) |
-                    (format ? ZSTD_FOUR_STREAMS : 0);
-    /* Legal, but no encoder writes so few. */
-    if (block->literals < (format ? 6 : 1) || block->literals_compressed == 0)
-        return COGPU_GPU_UNSUPPORTED;
-    if (has_tree)
-        scan->huffman_table = allocate_quads(scan, ZSTD_HUFFMAN_TABLE_QUADS);
-    else if (scan->huffman_table == NO_TABLE)
-        return COGPU_GPU_MALFORMED;
-    block->huffman_table = scan->huffman_table;
-    return COGPU_GPU_DECODED;
-}
-
-/* Sets *used to the bytes of the body up to the end of the literals. The sequences section that
- * follows has at least one byte. */
-DEVICE_FN uint32_t parse_literals_header(struct header_scan *scan, struct zstd_block *block,
-                                         uint32_t *used) {
-    const uint8_t *body = scan->in + scan->at;
-    uint32_t block_status = COGPU_GPU_DECODED;
-    if ((body[0] & 3) <= LITERALS_RLE)
-        parse_plain_literals(body, block);
-    else
-        block_status = parse_huffman_literals(scan, body, block);
-    if (block_status)
-        return block_status;
-    *used = block->literals_offset + block->literals_compressed;
-    return *used < block->body_bytes ? COGPU_GPU_DECODED : COGPU_GPU_MALFORMED;
-}
-
-/* Sequences_Section_Header (3.1.1.3.2.1), which begins at `used`: Number_of_Sequences in 1 to 3
- * bytes, then the Symbol_Compression_Modes, 2 bits for each kind of code from bit 7 down. A block
- * that repeats a table refers to the set of the last block that had one of its own. */
-DEVICE_FN uint32_t parse_sequences_header(struct header_scan *scan, struct zstd_block *block,
-                                          uint32_t used) {
-    const uint8_t *body = scan->in + scan->at;
-    uint32_t first = body[used++], count = first;
-    if (first == 0)
-        return used == block->body_bytes ? COGPU_GPU_DECODED : COGPU_GPU_MALFORMED;
-    uint32_t extra_bytes = first < 128 ? 0 : first < 255 ? 1 : 2;
-    if (block->body_bytes - used < extra_bytes + 1)
-        return COGPU_GPU_MALFORMED;
-    if (extra_bytes)
-        count =
-            extra_bytes == 1 ? ((first - 128) << 8) + body[used] : load_le16(body + used) + 0x7F00;
-    used += extra_bytes;
-    block->sequences = count;
-    block->modes = body[used++];
-    block->descriptions_offset = used;
-    if (count == 0 || block->modes & 3) /* a count of 0 in two bytes; reserved bits */
-        return COGPU_GPU_UNSUPPORTED;
-    if (count > ZSTD_BLOCK_BYTES_MAX / 3)
-        return COGPU_GPU_MALFORMED;
-    bool has_own_table = false;
-    for (uint32_t kind = 0; kind < ZSTD_CODE_KINDS; kind++)
-        has_own_table |= compression_mode(block, kind) != MODE_REPEAT;
-    if (has_own_table)
-        block->own_fse_tables = allocate_quads(scan, ZSTD_FSE_TABLES_QUADS);
-    for (uint32_t kind = 0; kind < ZSTD_CODE_KINDS; kind++) {
-        if (compression_mode(block, kind) != MODE_REPEAT)
-            scan->fse_tables[kind] = block->own_fse_tables;
-        else if (scan->fse_tables[kind] == NO_TABLE)
-            return COGPU_GPU_MALFORMED;
-        block->fse_tables[kind] = scan->fse_tables[kind];
-    }
-    return COGPU_GPU_DECODED;
-}
-
-DEVICE_FN uint32_t parse_compressed_block(struct header_scan *scan, struct zstd_block *block) {
-    uint32_t used = 0, block_status;
-    if (block->body_bytes < 3 || block->body_bytes >= ZSTD_BLOCK_BYTES_MAX)
-        return COGPU_GPU_MALFORMED;
-    block_status = parse_literals_header(scan, block, &used);
-    if (block_status == COGPU_GPU_DECODED)
-        block_status = parse_sequences_header(scan, block, used);
-    if (block_status == COGPU_GPU_DECODED && block->flags & ZSTD_HUFFMAN_LITERALS) {
-        block->literals_out = scan->literals;
-        scan->literals += block->literals;
-    }
-    return block_status;
-}
-
-/* A zstd block from its Block_Header on (3.1.1.2), 3 bytes, LSB first: last block (1 bit), type
- * (2), size (21). */
-enum { BLOCK_RAW, BLOCK_RLE, BLOCK_COMPRESSED, BLOCK_RESERVED };
-
-DEVICE_FN uint32_t parse_block(struct header_scan *scan, struct zstd_block *block) {
-    if (scan->end - scan->at < 3)
-        return COGPU_GPU_TRUNCATED;
-    uint32_t header = load_le24(scan->in + scan->at), type = header >> 1 & 3, size = header >> 3;
-    scan->at += 3;
-    if (type == BLOCK_RESERVED)
-        return COGPU_GPU_MALFORMED;
-    if (size > scan->block_size_max)
-        return COGPU_GPU_UNSUPPORTED;
-    block->flags =
-        scan->flags | (header & 1 ? ZSTD_LAST_BLOCK : 0) | (type == BLOCK_RLE ? ZSTD_RLE : 0);
-    block->body_bytes = type == BLOCK_RLE ? 1 : size;
-    block->window_size = scan->window_size;
-    block->content_size = scan->content_size;
-    block->block_size_max = scan->block_size_max;
-    block->sequences = block->literals_offset = 0;
-    block->literals = block->literals_compressed = size;
-    scan->flags &= ~(uint32_t)ZSTD_FIRST_BLOCK;
-    if (scan->end - scan->at < block->body_bytes)
-        return COGPU_GPU_TRUNCATED;
-    uint32_t block_status = type == BLOCK_COMPRESSED ? parse_compressed_block(scan, block)
-                                                     : (uint32_t)COGPU_GPU_DECODED;
-    if (block_status)
-        return block_status;
-    block->checkpoints = allocate_quads(scan, zstd_checkpoint_quads(block->sequences));
-    scan->at += block->body_bytes;
-    scan->sequences += block->sequences;
-    /* A match has at least 3 bytes (3.1.1.3.2.1.1). */
-    uint32_t output_min = block->literals + 3 * block->sequences;
-    scan->output_min += output_min;
-    if (output_min > scan->block_size_max)
-        return COGPU_GPU_MALFORMED;
-    return scan->output_min > scan->capacity ? COGPU_GPU_TOO_LONG : COGPU_GPU_DECODED;
-}
-
-/* A frame after its magic number. Writes its zstd blocks to `blocks`; NULL: counts them only. */
-DEVICE_FN uint32_t parse_frame(struct header_scan *scan, struct zstd_block *blocks, uint64_t in,
-                               uint32_t tiff_block) {
-    uint32_t block_status = parse_frame_header(scan), blocks_max = zstd_blocks_max(scan->capacity);
-    struct zstd_block block;
-    for (bool is_last = false; !block_status && !is_last;) {
-        block.tiff_block = tiff_block;
-        block.body = block.checksum = 0;
-        block_status = parse_block(scan, &block);
+    for (bool is_first = true, is_last = false; !block_status && !is_last; is_first = false) {
+        struct block_group group = scan->known ? recall_blocks(scan) : find_blocks(scan);
+        struct zstd_block block;
+        uint32_t checksum = 0;
+        if (lane_index() < group.count)
+            keep_body(scan, scan->headers + lane_index(), group.body);
+        block_status = parse_group(scan, &group, &block);
+        is_last = group.is_last;
+        if (!block_status && is_last)
+            block_status = parse_checksum(scan, &checksum);
         if (block_status)
             break;
-        is_last = block.flags & ZSTD_LAST_BLOCK;
-        if (is_last && scan->flags & ZSTD_HAS_CHECKSUM) {
-            if (scan->end - scan->at < 4)
-                return COGPU_GPU_TRUNCATED;
-            block.checksum = load_le32(scan->in + scan->at);
-        }
-        /* Streaming encoders end a frame with an empty block: its flags go to the block before. */
-        bool is_empty =
-            is_last && !(block.flags & ZSTD_FIRST_BLOCK) && block.literals + block.sequences == 0;
-        if (blocks && is_empty) {
-            blocks[scan->blocks - 1].flags |= ZSTD_LAST_BLOCK;
-            blocks[scan->blocks - 1].checksum = block.checksum;
-        } else if (blocks) {
-            block.body = in + scan->at - block.body_bytes;
-            blocks[scan->blocks] = block;
-        }
-        if (is_last && scan->flags & ZSTD_HAS_CHECKSUM)
-            scan->at += 4;
-        scan->blocks += !is_empty;
-        if (++scan->headers > blocks_max)
-            return COGPU_GPU_UNSUPPORTED;
+        if (is_first && lane_index() == 0)
+            block.flags |= ZSTD_FIRST_BLOCK;
+        block.tiff_block = tiff_block;
+        block.body = in + group.body;
+        store_group(scan, &group, &block, blocks, checksum);
     }
     return block_status;
+}
+
+/* Where scan keeps the offsets of bodies for list: in the TIFF block's output, which nothing else
+ * uses before list has run. NULL if they might not fit. */
+DEVICE_FN uint32_t *bodies_of(const struct zstd_args *args, uint32_t tiff_block) {
+    const cogpu_encoded_block *encoded = &args->encoded[tiff_block];
+    bool fits = sizeof(uint32_t) * zstd_blocks_max(encoded->capacity) <= encoded->capacity;
+    return fits ? (uint32_t *)(void *)(args->decoded + encoded->out) : NULL;
 }
 
 /* All frames of a TIFF block, also skippable ones (3.1.2). Bytes after the last frame are ignored,
  * as the CPU codec ignores them. Pool quads are allocated from `first_quad` on, and Huffman-coded
- * literals are placed from byte `literals` of the TIFF block's output on. */
+ * literals are placed from byte `literals` of the TIFF block's output on. By a warp. */
 DEVICE_FN uint32_t parse_tiff_block(struct header_scan *scan, const struct zstd_args *args,
                                     uint32_t tiff_block, struct zstd_block *blocks,
                                     uint32_t first_quad, uint32_t literals) {
@@ -301,6 +247,8 @@ DEVICE_FN uint32_t parse_tiff_block(struct header_scan *scan, const struct zstd_
     scan->end = encoded->in_bytes;
     scan->capacity = encoded->capacity;
     scan->headers = scan->blocks = scan->sequences = scan->output_min = 0;
+    scan->bodies = bodies_of(args, tiff_block);
+    scan->known = scan->bodies && blocks ? args->tiff_blocks[tiff_block].headers : 0;
     scan->quads = first_quad;
     scan->literals = literals;
     for (bool is_first = true;; is_first = false) {
@@ -310,6 +258,8 @@ DEVICE_FN uint32_t parse_tiff_block(struct header_scan *scan, const struct zstd_
             if (bytes_left < 8 || load_le32(scan->in + scan->at + 4) > bytes_left - 8)
                 return COGPU_GPU_TRUNCATED;
             scan->at += 8 + load_le32(scan->in + scan->at + 4);
+            if (lane_index() == 0)
+                keep_body(scan, scan->headers, scan->at);
             if (++scan->headers > zstd_blocks_max(scan->capacity))
                 return COGPU_GPU_UNSUPPORTED;
         } else if (magic == FRAME_MAGIC) {
@@ -323,23 +273,29 @@ DEVICE_FN uint32_t parse_tiff_block(struct header_scan *scan, const struct zstd_
     }
 }
 
-KERNEL(cogpu_kernel_zstd_scan, struct zstd_args, struct nothing_shared, 32, 1) {
-    uint32_t tiff_block = block_index() * thread_count() + thread_index();
-    if (tiff_block >= args->tiff_block_count)
-        return;
-    struct header_scan scan;
-    uint32_t block_status = parse_tiff_block(&scan, args, tiff_block, NULL, 0, 0);
-    struct zstd_tiff_block need = {0, 0, 0, 0, 0, 0, {0, 0}};
-    if (!block_status && scan.quads > args->pool_quads)
-        block_status = COGPU_GPU_UNSUPPORTED;
-    if (!block_status) {
-        need.blocks = scan.blocks;
-        need.quads = scan.quads;
-        need.literals = scan.literals;
-        need.sequences = scan.sequences;
+enum { HEADER_THREADS = 128 };
+
+KERNEL(cogpu_kernel_zstd_scan, struct zstd_args, struct nothing_shared, HEADER_THREADS, 8) {
+    uint32_t warps = HEADER_THREADS / WARP;
+    for (uint32_t tiff_block = block_index() * warps + warp_index();
+         tiff_block < args->tiff_block_count; tiff_block += block_count() * warps) {
+        struct header_scan scan;
+        uint32_t block_status = parse_tiff_block(&scan, args, tiff_block, NULL, 0, 0);
+        struct zstd_tiff_block need = {0, 0, 0, 0, 0, 0, 0, 0};
+        if (!block_status && scan.quads > args->pool_quads)
+            block_status = COGPU_GPU_UNSUPPORTED;
+        if (!block_status) {
+            need.blocks = scan.blocks;
+            need.quads = scan.quads;
+            need.literals = scan.literals;
+            need.sequences = scan.sequences;
+            need.headers = scan.headers;
+        }
+        if (lane_index() == 0) {
+            args->tiff_blocks[tiff_block] = need;
+            args->statuses[tiff_block] = block_status;
+        }
     }
-    args->tiff_blocks[tiff_block] = need;
-    args->statuses[tiff_block] = block_status;
 }
 
 /* Estimate: one sequence takes the streams kernel as long as six literals. */
@@ -398,12 +354,11 @@ KERNEL(cogpu_kernel_zstd_plan, struct zstd_args, struct nothing_shared, 32, 1) {
     }
 }
 
-KERNEL(cogpu_kernel_zstd_list, struct zstd_args, struct nothing_shared, 32, 1) {
+KERNEL(cogpu_kernel_zstd_list, struct zstd_args, struct nothing_shared, HEADER_THREADS, 8) {
     const struct zstd_round *round = &args->rounds[args->round];
-    uint32_t stride = block_count() * thread_count();
-    for (uint32_t tiff_block =
-             round->first_tiff_block + block_index() * thread_count() + thread_index();
-         tiff_block < round->end_tiff_block; tiff_block += stride) {
+    uint32_t warps = HEADER_THREADS / WARP;
+    for (uint32_t tiff_block = round->first_tiff_block + block_index() * warps + warp_index();
+         tiff_block < round->end_tiff_block; tiff_block += block_count() * warps) {
         const struct zstd_tiff_block *planned = &args->tiff_blocks[tiff_block];
         struct header_scan scan;
         if (planned->blocks)

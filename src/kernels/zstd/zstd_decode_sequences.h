@@ -63,9 +63,22 @@ struct execute_state {
     uint32_t has_huffman;              /* literals are Huffman-coded: in the decoded bytes */
     uint64_t literals;                 /* of the block, in the stored or decoded bytes */
     uint64_t out;                      /* the TIFF block's first byte in the decoded bytes */
+    uint32_t symbol_shift;             /* index of a symbol = position + this, modulo 2^32 */
 };
 
-/* For 32 bytes of a slice: bits of those where a record begins, and the last record before them. */
+/* Element of a slice: a decoded byte, or a symbol (struct zstd_window) in the kernel that writes
+ * those. */
+#ifndef ZSTD_WRITES_SYMBOLS
+#define ZSTD_WRITES_SYMBOLS 0
+#endif
+#if ZSTD_WRITES_SYMBOLS
+typedef uint32_t slice_element;
+#else
+typedef uint8_t slice_element;
+#endif
+
+/* For 32 elements of a slice: bits of those where a record begins, and the last record before them.
+ */
 struct record_starts {
     uint32_t bits, before;
 };
@@ -73,13 +86,39 @@ struct record_starts {
 /* Shared memory of a thread block. */
 struct execute_memory {
     struct execute_state *state;
-    struct sequence_record *records; /* of the group */
+    struct sequence_record *records; /* of the group; NULL: lengths and repeat offsets only */
     uint32_t *offsets;               /* of the records */
-    uint8_t *bytes;                  /* of the slice */
-    struct record_starts *starts;    /* of the slice, one for 32 bytes */
-    uint16_t *sources;               /* of each byte: position that it equals, or its own */
-    uint16_t *pending;               /* per warp: bytes that are copied within the slice */
+    slice_element *slice;
+    struct record_starts *starts; /* of the slice, one for 32 elements */
+    uint16_t *sources;            /* of each element: position that it equals, or its own */
+    uint16_t *pending;            /* per warp: elements that are copied within the slice */
 };
+
+/* Fills the tables of literals length and match length codes. */
+DEVICE_FN void load_length_codes(struct execute_state *state, uint32_t threads) {
+    for (uint32_t i = thread_index(); i < 64; i += threads) {
+        state->lengths[i] =
+            i < LITERALS_LENGTH_SYMBOLS
+                ? literals_length_baselines[i] | (uint32_t)literals_length_extra_bits[i] << 24
+                : 0;
+        state->matches[i] = i < MATCH_LENGTH_SYMBOLS
+                                ? match_length_baselines[i] | (uint32_t)match_length_extra_bits[i]
+                                                                  << 24
+                                : 0;
+    }
+}
+
+/* Copies the FSE tables of the block's sequences to shared memory. */
+DEVICE_FN void load_fse_tables(const struct zstd_args *args, const struct zstd_block *block,
+                               struct execute_state *state, uint32_t threads) {
+    for (uint32_t kind = 0; kind < ZSTD_CODE_KINDS; kind++) {
+        const uint32_t *tables = (const uint32_t *)pool_at(args, block->fse_tables[kind]);
+        uint32_t start = fse_table_start(kind),
+                 entries = 1u << min_u32(tables[kind], ACCURACY_LOG_MAX);
+        for (uint32_t i = thread_index(); i < entries; i += threads)
+            state->tables[start + i] = tables[FSE_LOG_WORDS + start + i];
+    }
+}
 
 /* 64 bits of a bitstream from bit `from` up. */
 DEVICE_FN uint64_t load_bits64(const uint8_t *base, int32_t from) {
@@ -140,9 +179,11 @@ DEVICE_FN bool decode_sequences(const struct execute_memory *memory, struct back
         if (offset_value >= OFFSET_VALUE_LIMIT)
             return false;
         struct sequence_record record = {own->out + literals, own->literals - own->out};
-        memory->records[first_record + i] = record;
-        memory->offsets[first_record + i] =
-            apply_offset_value(&own->repeat, offset_value, literals > 0);
+        uint32_t offset_used = apply_offset_value(&own->repeat, offset_value, literals > 0);
+        if (memory->records) {
+            memory->records[first_record + i] = record;
+            memory->offsets[first_record + i] = offset_used;
+        }
         own->out += literals + match_length;
         own->literals += literals;
         bit = next;
@@ -198,10 +239,10 @@ DEVICE_FN void sum_warps(struct execute_state *state, uint32_t warps) {
         state->now = add_progress(&now, &own);
 }
 
-/* Decodes the sequences of the group and checks their offsets against frame and window. False if
- * one is malformed. By a thread block. */
-DEVICE_FN bool decode_group(const struct zstd_args *args, const struct execute_memory *memory,
-                            uint32_t threads) {
+/* Decodes the sequences of the group. *before becomes the progress at the start of this thread's.
+ * False if one is malformed. By a thread block. */
+DEVICE_FN bool sum_group(const struct zstd_args *args, const struct execute_memory *memory,
+                         uint32_t threads, struct block_progress *before) {
     struct execute_state *state = memory->state;
     const struct zstd_block *block = &args->blocks[state->block];
     uint32_t first_record = thread_index() * ZSTD_SEQUENCES_PER_CHECKPOINT,
@@ -226,7 +267,22 @@ DEVICE_FN bool decode_group(const struct zstd_args *args, const struct execute_m
     if (warp_index() == 0)
         sum_warps(state, threads / WARP);
     sync_block();
-    struct block_progress before = add_progress(&state->warps[warp_index()], &below);
+    *before = add_progress(&state->warps[warp_index()], &below);
+    return true;
+}
+
+/* Decodes the sequences of the group to records and checks their offsets against frame and window.
+ * False if one is malformed. By a thread block. */
+DEVICE_FN bool decode_group(const struct zstd_args *args, const struct execute_memory *memory,
+                            uint32_t threads) {
+    struct execute_state *state = memory->state;
+    const struct zstd_block *block = &args->blocks[state->block];
+    uint32_t first_record = thread_index() * ZSTD_SEQUENCES_PER_CHECKPOINT,
+             first_sequence = state->group_first + first_record, count = block->sequences;
+    struct block_progress before;
+    if (!sum_group(args, memory, threads, &before))
+        return false;
+    bool is_good = true;
     uint32_t frame = state->frame_begin, window = block->window_size;
     ROLLED
     for (uint32_t i = 0; i < ZSTD_SEQUENCES_PER_CHECKPOINT && first_sequence + i < count; i++) {

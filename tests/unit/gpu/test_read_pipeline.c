@@ -290,6 +290,38 @@ static void test_a_block_that_fills_a_buffer(void) {
     }
 }
 
+/* A block larger than a usual buffer: a decoder that divides blocks gets a larger one, and so does
+ * the CPU where that refuses the block. */
+static void test_a_block_larger_than_a_buffer(void) {
+    static const struct {
+        uint16_t compression;
+        bool is_decoded;
+    } codecs[] = {{8, true}, {32773, false}};
+    for (uint32_t i = 0; i < 2; i++) {
+        image_kind kind = {.width = 1500,
+                           .height = 2000,
+                           .tile_width = 1504,
+                           .tile_height = 2000,
+                           .compression = codecs[i].compression};
+        for (int is_damaged = 0; is_damaged < 2; is_damaged++) {
+            cogpu_context *context = open_context(20 << 20);
+            struct image image = open_image(&kind);
+            cogpu_request request = {.struct_size = sizeof(cogpu_request),
+                                     .context = context,
+                                     .fill_bad_blocks = is_damaged};
+            cogpu_result result = COGPU_RESULT_INIT;
+            if (is_damaged)
+                damage_block(&image, 0);
+            CHECK(cogpu_read(image.file, &request, &image.raster, &result, &error) == COGPU_OK);
+            CHECK(is_damaged || is_read(&image));
+            CHECK(result.device_blocks == (codecs[i].is_decoded && !is_damaged));
+            CHECK(result.bad_blocks == (is_damaged && codecs[i].is_decoded));
+            close_image(&image);
+            cogpu_context_close(context);
+        }
+    }
+}
+
 /* Blocks without data take no device memory. */
 static void test_sparse_blocks_take_no_memory(void) {
     static const uint64_t sparse[] = {0, UINT64_MAX};
@@ -532,6 +564,7 @@ TESTS(read_pipeline) {
     RUN(test_refused_reads_between_others);
     RUN(test_failed_reads_between_others);
     RUN(test_a_block_that_fills_a_buffer);
+    RUN(test_a_block_larger_than_a_buffer);
     RUN(test_sparse_blocks_take_no_memory);
     RUN(test_pending_read_into_host_memory);
     RUN(test_a_block_beyond_the_file);

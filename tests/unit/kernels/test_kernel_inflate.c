@@ -353,14 +353,15 @@ static void scratch(void) {
     cogpu_encoded_block blocks[64] = {{0}};
     uint64_t least, best, more;
     for (uint32_t i = 0; i < 64; i++)
-        blocks[i].capacity = 1 << 20;
-    cogpu_gpu_inflate.scratch(blocks, 1, &least, &best);
+        blocks[i].capacity = 3 << 16;
+    blocks[0].capacity = 1 << 17; /* one that is larger gets many thread blocks */
+    cogpu_gpu_inflate.scratch(blocks, 1, 0, &least, &best);
     CHECK(least == best);
-    cogpu_gpu_inflate.scratch(blocks, 64, &least, &more);
+    cogpu_gpu_inflate.scratch(blocks, 64, 0, &least, &more);
     CHECK(more - best >= 63 * (best - COGPU_GPU_ALIGN));
     for (uint32_t i = 0; i < 64; i++)
         blocks[i].capacity = 1000;
-    cogpu_gpu_inflate.scratch(blocks, 64, &least, &best);
+    cogpu_gpu_inflate.scratch(blocks, 64, 0, &least, &best);
     CHECK(best >= least && best - least < 64 * 1000);
 }
 

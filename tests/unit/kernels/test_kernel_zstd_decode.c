@@ -22,7 +22,8 @@ static uint32_t random_below(uint32_t end) {
 
 /* ---- data ---- */
 
-enum kind { CONSTANT, RAMP, NOISE, FEW, DIFFERENCES, PLANES, TEXT, MIXED, KINDS };
+/* EVEN: 64 values that are equally frequent. Their Huffman codes have equal lengths. */
+enum kind { CONSTANT, RAMP, NOISE, FEW, EVEN, DIFFERENCES, PLANES, TEXT, MIXED, KINDS };
 
 /* A surface of float samples after the floating-point predictor or plain differences. */
 static void fill_surface(uint8_t *to, size_t bytes, bool by_planes) {
@@ -68,6 +69,9 @@ static void fill(uint8_t *to, size_t bytes, enum kind kind) {
         case NOISE:
             to[i] = (uint8_t)random_below(256);
             break;
+        case EVEN:
+            to[i] = (uint8_t)(64 + random_below(64));
+            break;
         case TEXT:
             if (!*word)
                 word = words[random_below(9)];
@@ -92,6 +96,7 @@ struct options {
     int level;
     bool no_size, sum;
     bool flush;                       /* before the end, which leaves an empty last block */
+    bool long_distance;               /* long-distance matching */
     int window_log, target, literals; /* 0: libzstd's default */
 };
 
@@ -110,6 +115,8 @@ static struct bytes compress(const uint8_t *data, size_t bytes, struct options o
         ZSTD_CCtx_setParameter(c, ZSTD_c_windowLog, options.window_log);
     if (options.target)
         ZSTD_CCtx_setParameter(c, ZSTD_c_targetCBlockSize, options.target);
+    if (options.long_distance)
+        ZSTD_CCtx_setParameter(c, ZSTD_c_enableLongDistanceMatching, 1);
     if (options.literals)
         ZSTD_CCtx_setParameter(c, ZSTD_c_literalCompressionMode, options.literals);
     ZSTD_inBuffer in = {data, bytes, 0};
@@ -176,34 +183,65 @@ static uint32_t features_of(const uint8_t *frame, size_t bytes) {
 
 /* ---- comparison with the CPU codec ---- */
 
-/* Decodes the streams. Those that the GPU accepts, the CPU codec must accept too, with the same
- * bytes. Returns how many the GPU accepts. */
-static uint32_t count_accepted(gpu_stream *streams, uint32_t count, int scratch_share,
-                               uint64_t seed) {
+/* Whether the CPU codec decodes the stream to the same bytes, if the GPU accepts it. */
+static bool is_right(const gpu_stream *s) {
+    const cogpu_block_format format = {0};
+    uint8_t *out = malloc(s->capacity);
+    size_t got = 0;
+    cogpu_error error;
+    bool is_good = true;
+    if (s->block_status == COGPU_GPU_DECODED) {
+        cogpu_status status =
+            cogpu_decode_zstd(&host, &format, s->in, s->in_bytes, out, s->capacity, &got, &error);
+        is_good = status == COGPU_OK && got >= s->required && memcmp(out, s->out, got) == 0;
+        if (!is_good)
+            printf("a stream of %u bytes is wrongly accepted (%s)\n", s->in_bytes,
+                   status == COGPU_OK ? "other bytes" : error.message);
+    }
+    free(out);
+    return is_good;
+}
+
+/* The decoder's paths: with few TIFF blocks, and a full share of scratch memory, all zstd blocks
+ * are executed at once, in windows of two for each multiprocessor. */
+enum path { TIFF_BLOCKS_AT_ONCE, ZSTD_BLOCKS_AT_ONCE, PATHS };
+
+static uint32_t decode_by(enum path path, gpu_stream *streams, uint32_t count, int scratch_share,
+                          uint64_t seed) {
     cogpu_gpu *gpu = gpu_test_open(seed);
+    const uint32_t multiprocessors = gpu->multiprocessors;
     uint32_t accepted = 0;
+    if (path == ZSTD_BLOCKS_AT_ONCE)
+        gpu->multiprocessors = 3 * count;
+    else
+        gpu->multiprocessors = 1;
     bool good = gpu_test_decode(gpu, &cogpu_gpu_zstd, streams, count, scratch_share, seed);
     CHECK(good);
     for (uint32_t i = 0; good && i < count; i++) {
-        const gpu_stream *s = &streams[i];
-        const cogpu_block_format format = {0};
-        uint8_t *out = malloc(s->capacity);
-        size_t got = 0;
-        cogpu_error error;
-        cogpu_status status =
-            cogpu_decode_zstd(&host, &format, s->in, s->in_bytes, out, s->capacity, &got, &error);
-        bool is_accepted = s->block_status == COGPU_GPU_DECODED;
-        if (is_accepted &&
-            (status != COGPU_OK || got < s->required || memcmp(out, s->out, got) != 0)) {
-            printf("stream %u of %u bytes is wrongly accepted (%s)\n", i, s->in_bytes,
-                   status == COGPU_OK ? "other bytes" : error.message);
-            CHECK(false);
-        }
-        accepted += is_accepted;
-        free(out);
-        free(s->out);
+        CHECK(is_right(&streams[i]));
+        accepted += streams[i].block_status == COGPU_GPU_DECODED;
+        free(streams[i].out);
     }
+    gpu->multiprocessors = multiprocessors;
     gpu->calls->close(gpu);
+    return accepted;
+}
+
+/* Decodes the streams by both paths. Those that the GPU accepts, the CPU codec must accept too,
+ * with the same bytes. Returns how many the GPU accepts. */
+static uint32_t count_accepted(gpu_stream *streams, uint32_t count, int scratch_share,
+                               uint64_t seed) {
+    uint32_t accepted = decode_by(TIFF_BLOCKS_AT_ONCE, streams, count, scratch_share, seed);
+    if (scratch_share) {
+        uint32_t *statuses = malloc(count * sizeof *statuses);
+        for (uint32_t i = 0; i < count; i++)
+            statuses[i] = streams[i].block_status;
+        CHECK(decode_by(ZSTD_BLOCKS_AT_ONCE, streams, count, 1, seed) == accepted);
+        for (uint32_t i = 0; i < count; i++)
+            CHECK((statuses[i] == COGPU_GPU_DECODED) ==
+                  (streams[i].block_status == COGPU_GPU_DECODED));
+        free(statuses);
+    }
     return accepted;
 }
 
@@ -382,6 +420,15 @@ struct made {
     uint32_t block_status;
 };
 
+/* Compressed blocks of one sequence, by RLE codes, without the first byte of their headers: two
+ * literals and 10 bytes from 2 back; no literals and 10 bytes from the last offset less 1 back. */
+#define TWO_BACK                                                                                   \
+    "\0\0\x10"                                                                                     \
+    "ab\x01\x54\x02\x02\x07\x05"
+#define LAST     "\x3D"
+#define NOT_LAST "\x3C"
+#define ONE_LESS "\0\0\0\x01\x54\0\x01\x07\x03"
+
 /* Block headers: 0x19 means last, raw, 3 bytes; 0x1B last, 3 times one byte. */
 static void hand_made_frames(void) {
     static const struct made made[] = {
@@ -444,23 +491,40 @@ static void hand_made_frames(void) {
                "cd"
                "\x01\xFC\x04",
          28, 24, COGPU_GPU_DECODED},
+        /* Repeat offsets of another block. The first has an offset of 2, so the last three are then
+         * 2, 1, 4. The second has no literals and value 3: 2 less 1. */
+        {MAGIC "\x20\x16\x4C" TWO_BACK LAST ONE_LESS, 28, 22, COGPU_GPU_DECODED},
+        /* A raw block and an RLE block between them change nothing. */
+        {MAGIC "\x20\x1C\x4C" TWO_BACK "\x18\0\0xyz\x1A\0\0z" LAST ONE_LESS, 38, 28,
+         COGPU_GPU_DECODED},
+        /* Then value 1 without literals: the second last, 2. */
+        {MAGIC "\x20\x20\x4C" TWO_BACK NOT_LAST ONE_LESS "\x3D\0\0\0\x01\x54\0\0\x07\x01", 38, 32,
+         COGPU_GPU_DECODED},
+        /* Or value 3 again: 1 less 1. */
+        {MAGIC "\x20\x20\x4C" TWO_BACK NOT_LAST ONE_LESS LAST ONE_LESS, 38, 32,
+         COGPU_GPU_MALFORMED},
+        /* A second frame begins with 1, 4, 8 again: 1 less 1. */
+        {MAGIC "\x20\x0C\x4D" TWO_BACK MAGIC "\x20\x0D\x18\0\0xyz" LAST ONE_LESS, 40, 25,
+         COGPU_GPU_MALFORMED},
         /* Repeat_Mode without earlier tables. */
         {MAGIC "\x20\x0C\x35\0\0\x10"
                "ab"
                "\x01\xFC\x04",
          15, 12, COGPU_GPU_MALFORMED},
         /* Treeless literals without an earlier tree. */
-        {MAGIC "\x20\x0C\x3D\0\0\x83\x40\0\x11\x22\x33\0", 16, 12, COGPU_GPU_MALFORMED},
+        {MAGIC "\x20\x0C\x3D\0\0\x83\x40\0\x11\x01\0\x01", 16, 12, COGPU_GPU_MALFORMED},
     };
     enum { COUNT = sizeof made / sizeof *made };
     gpu_stream streams[COUNT];
     for (uint32_t i = 0; i < COUNT; i++)
         streams[i] = stream_of((const uint8_t *)made[i].text, made[i].bytes, made[i].capacity);
-    count_accepted(streams, COUNT, 0, 3);
-    for (uint32_t i = 0; i < COUNT; i++) {
-        if (streams[i].block_status != made[i].block_status)
-            printf("stream %u: block_status %u\n", i, streams[i].block_status);
-        CHECK(streams[i].block_status == made[i].block_status);
+    for (int path = 0; path < PATHS; path++) {
+        decode_by((enum path)path, streams, COUNT, 1, 3);
+        for (uint32_t i = 0; i < COUNT; i++) {
+            if (streams[i].block_status != made[i].block_status)
+                printf("stream %u: block_status %u\n", i, streams[i].block_status);
+            CHECK(streams[i].block_status == made[i].block_status);
+        }
     }
 }
 
@@ -542,6 +606,31 @@ static void flipped(void) {
     }
 }
 
+/* Each bit of a frame of literals in four streams: those of the last codes among them, which may
+ * end before the first bit of their stream. */
+static void each_bit_flipped(void) {
+    enum { BYTES = 300 };
+    uint8_t data[BYTES];
+    for (uint32_t i = 0; i < BYTES; i++)
+        data[i] = (uint8_t)(random_below(8) * random_below(8));
+    struct bytes frame = compress(data, BYTES, usual[7]);
+    CHECK(features_of(frame.at, frame.count) & USES_FOUR_STREAMS);
+    for (size_t first = 0; first < 8 * frame.count; first += DAMAGED_AT_ONCE) {
+        gpu_stream streams[DAMAGED_AT_ONCE];
+        uint32_t count = 0;
+        for (size_t bit = first; bit < 8 * frame.count && count < DAMAGED_AT_ONCE; bit++) {
+            uint8_t *copy = malloc(frame.count);
+            memcpy(copy, frame.at, frame.count);
+            copy[bit / 8] ^= (uint8_t)(1 << bit % 8);
+            streams[count++] = stream_of(copy, frame.count, BYTES);
+        }
+        count_accepted(streams, count, 1, first);
+        for (uint32_t i = 0; i < count; i++)
+            free((void *)(uintptr_t)streams[i].in);
+    }
+    free(frame.at);
+}
+
 /* The order of threads does not matter. */
 static void any_order(void) {
     uint8_t *data = filled(6000, MIXED);
@@ -574,6 +663,68 @@ static void many_rounds(void) {
         free(frames[i].at);
 }
 
+/* Larger than a window of symbols, with matches from far back; the windows end within TIFF blocks,
+ * and within zstd blocks that are not full. */
+static void many_windows(void) {
+    enum { BYTES = 1300000, COUNT = 3 };
+    static const struct options options[] = {{.level = 1},
+                                             {.level = 3, .long_distance = true},
+                                             {.level = 9, .target = 9000},
+                                             {.level = 5, .window_log = 17, .no_size = true}};
+    uint8_t *data = filled(BYTES, PLANES);
+    fill(data + 300000, 100000, TEXT);
+    memcpy(data + 620000, data + 1000, 200000);
+    memcpy(data + 1000000, data + 500000, 299000);
+    for (uint32_t i = 0; i < sizeof options / sizeof *options; i++) {
+        round_trip(data + i, BYTES - i * 1001, &options[i], 1, 1);
+        gpu_stream streams[COUNT];
+        struct bytes frames[COUNT];
+        for (uint32_t k = 0; k < COUNT; k++) {
+            size_t bytes = 900000 - 200000 * k - i;
+            frames[k] = compress(data + 300000 + i, bytes, options[(i + k) % 4]);
+            streams[k] = stream_of(frames[k].at, frames[k].count, bytes);
+        }
+        frames[1].at[frames[1].count - frames[1].count / 4] ^= 1; /* may or may not be refused */
+        CHECK(count_accepted(streams, COUNT, 1, i) >= COUNT - 1);
+        CHECK(streams[0].block_status == 0 && streams[2].block_status == 0);
+        for (uint32_t k = 0; k < COUNT; k++)
+            free(frames[k].at);
+    }
+    free(data);
+}
+
+/* Frames of more zstd blocks than a warp has lanes, one after the other in a TIFF block. Most are
+ * raw, because tables of that many blocks would not fit the scratch memory. */
+static void frames_of_many_blocks(void) {
+    enum { BYTES = 60000, COUNT = 4 };
+    static const struct options options[] = {
+        {.level = 9, .window_log = 10, .sum = true},
+        {.level = 1, .target = 1340},
+        {.level = 19, .window_log = 11, .no_size = true, .sum = true},
+        {.level = 3, .window_log = 10, .flush = true}};
+    uint8_t *data = filled(COUNT * BYTES, DIFFERENCES), *all = malloc(COUNT * (size_t)BYTES * 2);
+    for (size_t i = 0; i < COUNT; i++)
+        fill(data + i * BYTES + 2000, 48000, NOISE);
+    for (uint32_t turn = 0; turn < COUNT; turn++) {
+        size_t bytes = 0;
+        for (uint32_t i = 0; i < COUNT; i++) {
+            struct bytes frame =
+                compress(data + i * (size_t)BYTES, BYTES, options[(i + turn) % COUNT]);
+            memcpy(all + bytes, frame.at, frame.count);
+            bytes += frame.count;
+            free(frame.at);
+        }
+        gpu_stream streams[] = {stream_of(all, bytes, COUNT * BYTES),
+                                stream_of(all, bytes, COUNT * BYTES + 1),
+                                stream_of(all, bytes, COUNT * BYTES - 1)};
+        streams[1].required--;
+        CHECK(count_accepted(streams, 3, 1, turn) == 2);
+        CHECK(streams[2].block_status == COGPU_GPU_TOO_LONG);
+    }
+    free(data);
+    free(all);
+}
+
 TESTS(kernel_zstd_decode) {
     RUN(hand_made_frames);
     RUN(small_sizes);
@@ -587,8 +738,11 @@ TESTS(kernel_zstd_decode) {
     RUN(checksums);
     RUN(truncated);
     RUN(flipped);
+    RUN(each_bit_flipped);
     RUN(any_order);
     RUN(many_rounds);
+    RUN(many_windows);
+    RUN(frames_of_many_blocks);
     cogpu_codec_state_close(&host);
     return FINISH();
 }
