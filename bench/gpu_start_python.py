@@ -55,7 +55,7 @@ CASES = {
     "read": OPEN + READ,
     "read twice": OPEN + READ + READ.replace('"read"', '"read again"'),
     "driver, read": CUDA + OPEN + READ,
-    "read, NumPy": NUMPY + OPEN + READ + "pixels = numpy.asarray(array)\nmark('to the host')",
+    "read, NumPy": NUMPY + OPEN + READ + "pixels = numpy.from_dlpack(array, device='cpu')\nmark('to the host')",
     "decoded into host memory": OPEN + "array = file.read(decode=DEVICE)\nmark('read')",
     "read, freed": OPEN + READ + "del array, file\nmark('free')",
     "read, no exit handlers": OPEN + READ + "finish()\nos._exit(0)",

@@ -304,7 +304,7 @@ static const cogpu_kernel *const kernels[] = {
     &cogpu_kernel_zstd_execute_many,  NULL};
 
 const cogpu_gpu_decoder cogpu_gpu_zstd = {
-    .rates = {.cpu = 0.6, .one = 0.96, .many = 110, .few = 70, .few_start = 400e3}, /* of an H200 */
+    .rates = {.cpu = 0.6, .one = 0.96, .many = 110, .few = 60, .few_start = 400e3}, /* of an H200 */
     .kernels = kernels,
     .scratch = zstd_scratch,
     .decode = zstd_decode};
