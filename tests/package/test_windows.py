@@ -255,11 +255,11 @@ def test_files_stay_open(crops):
 def test_several_files_are_opened_at_a_time(crops, monkeypatch):
     at_once = threading.Barrier(3)  # each waits until three are being opened
 
-    def open_slowly(self, number, path):
+    def open_slowly(number, path):
         at_once.wait(60)
         return cogpu.open(path)
-    monkeypatch.setattr(OpenFiles, "_open", open_slowly)
     files = OpenFiles(crops[0] * 3)
+    monkeypatch.setattr(files, "_open", open_slowly)
     assert [file.name for file in files] == [str(path) for path in crops[0] * 3]
 
 
