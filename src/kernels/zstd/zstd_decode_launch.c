@@ -228,8 +228,7 @@ static uint64_t full_zstd_blocks(const cogpu_gpu_batch *batch) {
 static bool has_few_streams(const cogpu_gpu_batch *batch) {
     const cogpu_kernel *few = &cogpu_kernel_zstd_streams_few;
     const uint64_t resident = (uint64_t)batch->gpu->multiprocessors * few->per_multiprocessor;
-    const uint64_t others = full_zstd_blocks(batch) * batch->others / batch->count;
-    const uint64_t blocks = full_zstd_blocks(batch) + others;
+    const uint64_t blocks = full_zstd_blocks(batch);
     return blocks + blocks / 8 <= resident;
 }
 
