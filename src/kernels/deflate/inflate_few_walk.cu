@@ -18,23 +18,19 @@
  * the end of the stream, or when an array is full. Then its stream is left to inflate.cu, if the
  * anchor was true.
  */
-#define INFLATE_THREADS          256
+#define INFLATE_THREADS          256 /* whose segments fit the stage of inflate_few_decode.cu */
 #define INFLATE_SEGMENT_BITS     584
 #define INFLATE_SEGMENT_BITS_MIN 264 /* so that checkpoints take less memory than encoded bytes */
 #define INFLATE_SLICE_BYTES      256 /* not used */
 #include "kernels/deflate/inflate_few.h"
 #include "kernels/deflate/inflate_stride.h"
 
-/* Threads whose segments become a chunk: its bits must fit the stage of inflate_few_decode.cu. */
-enum { CHUNK_THREADS = 256 };
-
 enum { CODES_HAVE_THEIR_SIZE = 1 / (sizeof(struct block_codes) == COGPU_INFLATE_CODES_BYTES) };
 
 struct walk_shared {
     struct inflate_shared inflate;
     struct segment_checkpoints checkpoints;
-    uint32_t chunk_out[THREADS / CHUNK_THREADS]; /* positions of the chunks of a stride */
-    uint32_t reserved[2];                        /* indices that one thread has reserved for all */
+    uint32_t reserved[2]; /* indices that one thread has reserved for all */
 };
 
 /* State of a walk. All threads hold the same values. */
@@ -82,39 +78,29 @@ DEVICE_FN bool add_chunk(struct walk_shared *w, struct deflate_walk *walk,
     return true;
 }
 
-/* Keeps a stride as chunks with checkpoints. `out`: its position in the output of the walk; `from`:
- * that of this thread's tokens in the stride. False if an array is full. By all threads. */
+/* Keeps a stride as a chunk with checkpoints. `out`: its position in the output of the walk;
+ * `from`: that of this thread's tokens in the stride. False if an array is full. By all threads. */
 DEVICE_FN bool keep_stride(struct walk_shared *w, struct deflate_walk *walk, uint32_t staged,
                            uint32_t out, uint32_t from, const struct stride *stride) {
-    const uint32_t thread = thread_index(), last = stride->last / CHUNK_THREADS;
-    if (thread % CHUNK_THREADS == 0)
-        w->chunk_out[thread / CHUNK_THREADS] = from;
+    const uint32_t thread = thread_index(), threads = stride->last + 1;
     sync_block();
-    for (uint32_t k = 0; k <= last; k++) {
-        const uint32_t first = k * CHUNK_THREADS, begin = w->chunk_out[k],
-                       end = k < last ? w->chunk_out[k + 1] : stride->total,
-                       threads = min_u32(stride->last + 1 - first, CHUNK_THREADS);
-        struct cogpu_inflate_chunk chunk = {walk->span,
-                                            walk->stream,
-                                            out + begin,
-                                            end - begin,
-                                            staged + w->checkpoints.bits[0][first],
-                                            walk->codes,
-                                            0,
-                                            threads * CHECKPOINTS,
-                                            0};
-        if (begin == end && walk->first > 0)
-            continue;
-        if (!add_chunk(w, walk, &chunk))
-            return false;
-        uint32_t at = from - begin;
-        for (uint32_t i = 0; i < CHECKPOINTS && thread - first < threads; i++) {
-            struct cogpu_inflate_checkpoint checkpoint = {staged + w->checkpoints.bits[i][thread],
-                                                          at};
-            walk->args->checkpoints[chunk.checkpoints + (thread - first) * CHECKPOINTS + i] =
-                checkpoint;
-            at += w->checkpoints.bytes[i][thread];
-        }
+    struct cogpu_inflate_chunk chunk = {walk->span,
+                                        walk->stream,
+                                        out,
+                                        stride->total,
+                                        staged + w->checkpoints.bits[0][0],
+                                        walk->codes,
+                                        0,
+                                        threads * CHECKPOINTS,
+                                        0};
+    if (stride->total == 0 && walk->first > 0)
+        return true;
+    if (!add_chunk(w, walk, &chunk))
+        return false;
+    for (uint32_t i = 0, at = from; i < CHECKPOINTS && thread < threads; i++) {
+        struct cogpu_inflate_checkpoint checkpoint = {staged + w->checkpoints.bits[i][thread], at};
+        walk->args->checkpoints[chunk.checkpoints + thread * CHECKPOINTS + i] = checkpoint;
+        at += w->checkpoints.bytes[i][thread];
     }
     return true;
 }
