@@ -58,7 +58,8 @@ def main():
             measured("GPU, pinned array", given.repeats, lambda: file.read(out=pinned, **how))
             print("  pixels are the same:", np.array_equal(pinned, expected, equal_nan=out.dtype.kind in "fc"))
         measured("device memory", given.repeats, lambda: file.read(device=given.device))
-        measured("device memory, download", given.repeats, lambda: np.from_dlpack(file.read(device=given.device), device="cpu"))
+        measured("device memory, download", given.repeats,
+                 lambda: np.from_dlpack(file.read(device=given.device), device="cpu"))
 
 
 if __name__ == "__main__":
