@@ -1,5 +1,9 @@
 #include "support/fixture.h"
 
+#include "support/test.h"
+
+#include <stdio.h>
+
 uint32_t kind_bands(const image_kind *kind) {
     return kind->bands ? kind->bands : 1;
 }
@@ -11,6 +15,11 @@ size_t kind_size(const image_kind *kind) {
 uint16_t kind_sample(const image_kind *kind, uint32_t band, uint32_t x, uint32_t y) {
     uint32_t value = kind->seed + x * 7 + y * 131 + band * 1009;
     return (uint16_t)(kind->bits == 16 ? value : value & 255);
+}
+
+void write_test_file(const char *path, const void *bytes, size_t size) {
+    FILE *file = fopen(path, "wb");
+    CHECK(file && fwrite(bytes, 1, size, file) == size && fclose(file) == 0);
 }
 
 size_t encode_packbits(const uint8_t *from, size_t bytes, uint8_t *to) {

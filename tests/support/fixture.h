@@ -31,6 +31,9 @@ size_t kind_size(const image_kind *kind);
 /* The sample of a band (0-based) at a place. */
 uint16_t kind_sample(const image_kind *kind, uint32_t band, uint32_t x, uint32_t y);
 
+/* Puts bytes into a file, which has to succeed. */
+void write_test_file(const char *path, const void *bytes, size_t size);
+
 /* ---- encoders that do not compress, which their formats allow ---- */
 
 typedef struct encoded {

@@ -202,21 +202,14 @@ static void test_bands_of_many_images(void) {
 
 /* ---- T079: levels beside the file ---- */
 
-static void write_file(const char *path, const void *bytes, size_t count) {
-    FILE *out = fopen(path, "wb");
-    CHECK(out && fwrite(bytes, 1, count, out) == count);
-    if (out)
-        fclose(out);
-}
-
 static void with_overview_file(const void *beside, size_t bytes) {
     char path[] = "cogpu_test_pyramid_XXXXXX", name[64];
     int descriptor = mkstemp(path);
     CHECK(descriptor >= 0);
     close(descriptor);
     snprintf(name, sizeof name, "%s.ovr", path);
-    write_file(path, built.bytes, built.size);
-    write_file(name, beside, bytes);
+    write_test_file(path, built.bytes, built.size);
+    write_test_file(name, beside, bytes);
     file = NULL;
     CHECK(cogpu_open(path, NULL, &file, &error) == COGPU_OK);
     CHECK(file && cogpu_image_info(file, 0, &image, &error) == COGPU_OK);

@@ -186,11 +186,6 @@ static void test_cancelled_anywhere(void) {
     build_close(&built);
 }
 
-static void write_file(const char *path, const void *bytes, size_t size) {
-    FILE *file = fopen(path, "wb");
-    CHECK(file && fwrite(bytes, 1, size, file) == size && fclose(file) == 0);
-}
-
 /* Each band of a chunky file with nodata of its own, from a PAM sidecar. */
 static void test_bands_with_nodata_of_their_own(void) {
     static const char pam[] = "<PAMDataset><PAMRasterBand band=\"1\"><NoDataValue>7</NoDataValue>"
@@ -214,8 +209,8 @@ static void test_bands_with_nodata_of_their_own(void) {
     snprintf(path, sizeof path, "%s/a.tif", folder);
     snprintf(sidecar, sizeof sidecar, "%s.aux.xml", path);
     build_one(&built, &kind);
-    write_file(path, built.bytes, built.size);
-    write_file(sidecar, pam, sizeof pam - 1);
+    write_test_file(path, built.bytes, built.size);
+    write_test_file(sidecar, pam, sizeof pam - 1);
     CHECK(cogpu_open(path, NULL, &file, &error) == COGPU_OK);
     CHECK(cogpu_read(file, &request, &raster, &result, &error) == COGPU_OK);
     size_t wrong = 0, invalid[2] = {0};

@@ -329,11 +329,6 @@ static void test_invalid_pixels(void) {
         }
 }
 
-static void write_file(const char *path, const void *bytes, size_t size) {
-    FILE *file = fopen(path, "wb");
-    CHECK(file && fwrite(bytes, 1, size, file) == size && fclose(file) == 0);
-}
-
 /* Each band is a read of its own. */
 static void test_bands_with_nodata_of_their_own(void) {
     static const char pam[] =
@@ -350,8 +345,8 @@ static void test_bands_with_nodata_of_their_own(void) {
     snprintf(path, sizeof path, "%s/a.tif", folder);
     snprintf(sidecar, sizeof sidecar, "%s.aux.xml", path);
     build_one(&built, &kind);
-    write_file(path, built.bytes, built.size);
-    write_file(sidecar, pam, sizeof pam - 1);
+    write_test_file(path, built.bytes, built.size);
+    write_test_file(sidecar, pam, sizeof pam - 1);
     CHECK(cogpu_open(path, NULL, &file, &error) == COGPU_OK);
     set_whole(&kind, &request);
     for (uint32_t layout = 0; layout < LAYOUTS; layout++) {
